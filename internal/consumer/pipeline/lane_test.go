@@ -192,3 +192,54 @@ func TestLanes_BreakerIsShared(t *testing.T) {
 		}
 	})
 }
+
+// TestLanes_LargeRecordsWaitApart has a large record of a low lane that waits for its rows, as while Redis is away. A
+// large record of the urgent lane has its rows meanwhile.
+func TestLanes_LargeRecordsWaitApart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		redis := make(chan struct{})
+		tokens := tokensFunc(func(ctx, leaving context.Context, low bool, n int, pause func()) int {
+			if low {
+				pause()
+				select {
+				case <-redis:
+				case <-ctx.Done():
+					return 0
+				case <-leaving.Done():
+					return 0
+				}
+			}
+			return n
+		})
+		w := newWorld(func(w *world) {
+			w.config.BatchBytes, w.config.LaneOf, w.config.Tokens, w.config.Turns = batchOf320, laneOf, tokens, lanes.New(lanes.WithLanes())
+		})
+		var running sync.WaitGroup
+		ran := map[string]laned{}
+		for i, topic := range []string{"bulk", "urgent"} {
+			p := lanedOf(t, topic, int32(i), 0)
+			p.batches = make(chan []*kgo.Record, 1)
+			records := recordsOf(0, strings.ReplaceAll(manyOf(1000), `"decision_id":"`, `"decision_id":"`+topic))
+			records[0].Topic, records[0].Partition = topic, int32(i)
+			p.batches <- records
+			close(p.batches)
+			ran[topic] = p
+			running.Go(func() {
+				if err := w.pipe.Run(t.Context(), p); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait() // the low one has its right first
+		}
+		if urgent, bulk := ran["urgent"].last(), ran["bulk"].last(); urgent != 1 || bulk != -1 {
+			t.Errorf("committed %d of the urgent lane and %d of the low one", urgent, bulk)
+		}
+		close(redis)
+		running.Wait()
+		if last := ran["bulk"].last(); last != 1 {
+			t.Errorf("committed %d of the low lane", last)
+		}
+		w.settledAccount(t)
+	})
+}

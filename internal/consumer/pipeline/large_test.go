@@ -169,8 +169,8 @@ func TestLargeRecord_OneAtATime(t *testing.T) {
 			}
 		}
 		w.settledAccount(t)
-		if held, _ := w.config.Turns.Count(lanes.Default); held != 0 || len(w.pipe.larges) != 0 {
-			t.Errorf("%d turns and %d rights to a large record were never given back", held, len(w.pipe.larges))
+		if held, _ := w.config.Turns.Count(lanes.Default); held != 0 || len(w.pipe.larges[0])+len(w.pipe.larges[1]) != 0 {
+			t.Errorf("%d turns and %d rights to a large record were never given back", held, len(w.pipe.larges[0])+len(w.pipe.larges[1]))
 		}
 	})
 }

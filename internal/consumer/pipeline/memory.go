@@ -42,12 +42,13 @@ func (c *carrier) returnScratch() (clean bool) {
 	return true
 }
 
-// awaitLarge waits until this partition may have a large record in hand. It waits without a turn.
+// awaitLarge waits until this partition may have a large record in hand. It waits without a turn. The low lanes and the
+// urgent lane have a right each: a large record of a low lane may wait for its rows for as long as Redis is away.
 func (c *carrier) awaitLarge(ctx context.Context) error {
 	c.turn.release()
 	defer c.rest()()
 	select {
-	case c.larges <- struct{}{}:
+	case c.rightToLarge() <- struct{}{}:
 		c.large.mine = true
 	case <-ctx.Done():
 		return ctx.Err()
@@ -61,6 +62,14 @@ func (c *carrier) awaitLarge(ctx context.Context) error {
 func (c *carrier) releaseLarge() {
 	if c.large.mine {
 		c.large = large{}
-		<-c.larges
+		<-c.rightToLarge()
 	}
+}
+
+// rightToLarge holds one while a partition of the same kind of lane has a large record in hand.
+func (c *carrier) rightToLarge() chan struct{} {
+	if c.low() {
+		return c.larges[0]
+	}
+	return c.larges[1]
 }

@@ -139,7 +139,9 @@ func New(cfg Config, db Store, publisher Publisher, spool Spool, observer Observ
 		cfg: cfg, db: db, publisher: publisher, spool: spool, observer: observer, log: log,
 		now: time.Now, decodeValue: (*decision.Decoder).DecodeSome, parked: breaker{limit: int64(cfg.ParkBatches)},
 	}}
-	p.larges = make(chan struct{}, 1)
+	for i := range p.larges {
+		p.larges[i] = make(chan struct{}, 1)
+	}
 	p.scratches = make(chan *scratch, 1)
 	if cfg.Turns != nil {
 		p.scratches = make(chan *scratch, cfg.Turns.Total())

@@ -26,8 +26,8 @@ type process struct {
 	foresight foresight
 	election  election
 	inHand    inHand
-	larges    chan struct{} // holds one while a partition has a large record in hand
-	scratches chan *scratch // not used by any batch
+	larges    [2]chan struct{} // each holds one while a partition has a large record in hand: of the low lanes, of the urgent one
+	scratches chan *scratch    // not used by any batch
 }
 
 // turnOf returns the turn of a partition of a topic, which it does not have yet.

@@ -389,3 +389,23 @@ func TestYielding_ShrinksTheLowLanes(t *testing.T) {
 		}
 	})
 }
+
+// TestSources_MissingTopicHasNoPartitions has lanes whose numbers of partitions are not all known.
+func TestSources_MissingTopicHasNoPartitions(t *testing.T) {
+	t.Parallel()
+	known := &fakeSource{partitions: 6}
+	for name, c := range map[string]struct {
+		fault error
+		want  int
+	}{
+		"not known yet":  {nil, 0},
+		"missing":        {&kafka.FaultError{Reason: kafka.ReasonTopicMissing}, 6},
+		"not allowed":    {&kafka.FaultError{Reason: kafka.ReasonAuthorization}, 6},
+		"Kafka is away":  {&kafka.FaultError{Reason: kafka.ReasonUnreachable}, 0},
+		"another reason": {errors.New("broken"), 0},
+	} {
+		if got := (sources{known, &fakeSource{fault: c.fault}}).Partitions(); got != c.want {
+			t.Errorf("%s: %d partitions, want %d", name, got, c.want)
+		}
+	}
+}

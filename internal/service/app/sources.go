@@ -2,11 +2,13 @@ package app
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"docket/internal/kafka"
 	"docket/internal/service/telemetry"
 )
 
@@ -37,16 +39,23 @@ func (all sources) Assigned() (n int) {
 	return n
 }
 
-// Partitions is how many partitions the topics of all lanes have. It is 0 while one of them is not known.
+// Partitions is how many partitions the topics of all lanes have. It is 0 while one of them is not known. A topic that is
+// missing or may not be read has none: the other lanes keep their shares of a limit.
 func (all sources) Partitions() (n int) {
 	for _, s := range all {
 		one := s.Partitions()
-		if one == 0 {
+		if one == 0 && !isUnreadable(s.Fault()) {
 			return 0
 		}
 		n += one
 	}
 	return n
+}
+
+// isUnreadable reports whether a fault is that the topic is missing or may not be read.
+func isUnreadable(err error) bool {
+	var fault *kafka.FaultError
+	return errors.As(err, &fault) && (fault.Reason == kafka.ReasonTopicMissing || fault.Reason == kafka.ReasonAuthorization)
 }
 
 // Joined says whether every group has given us an assignment.
