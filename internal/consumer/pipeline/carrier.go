@@ -39,6 +39,11 @@ type carrier struct {
 	accepted  bool     // the table took a good row while the batch was in hand
 }
 
+// low reports whether the rows of the batch count against the low limit.
+func (c *carrier) low() bool {
+	return c.cfg.Replay || c.turn.lane.Low()
+}
+
 // leaving reports whether the partition is being given up or the program stops.
 func (c *carrier) leaving() bool { return c.a.Leaving().Err() != nil }
 

@@ -24,11 +24,6 @@ func (c *carrier) afford(ctx context.Context, rows int) (granted int, err error)
 	return min(granted, rows), nil
 }
 
-// low reports whether the rows of the batch count against the low limit.
-func (c *carrier) low() bool {
-	return c.cfg.Replay || c.turn.lane.Low()
-}
-
 // abandonable returns a context for the writes of a batch that [carrier.afford] can end.
 func (c *carrier) abandonable(ctx context.Context) (writing context.Context, done func()) {
 	if c.cfg.Tokens == nil {
