@@ -104,7 +104,7 @@ func (m *Memory) refused(r *room, bytes int64) {
 	}
 }
 
-// eased begins the time for which the memory is kept for a room, which is no longer full.
+// eased notes that a room has space again, and keeps the memory for it from now on, for a time.
 func (m *Memory) eased(r *room) {
 	if m == nil {
 		return

@@ -62,8 +62,8 @@ func TestMemory_AloneIsAsWithout(t *testing.T) {
 	})
 }
 
-// TestMemory_SumIsBounded lets three sources open and finish sets of any size, in any order. All together never
-// use more than one would use alone. Each source that wants a set gets it once the others finish theirs.
+// TestMemory_SumIsBounded lets three sources open and finish sets of any size, in any order. All together use
+// at most what one would use alone. Each source that wants a set gets it once the others finish theirs.
 func TestMemory_SumIsBounded(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

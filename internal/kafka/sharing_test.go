@@ -15,7 +15,7 @@ import (
 )
 
 // TestMemory_LargeSetBesideAWaitingLane has a source whose partitions wait with what they borrowed, as for tokens of a
-// limit. Another source gets a set for which there is no room beside that. Nothing is lost or read twice.
+// limit. Another source gets a set that does not fit beside that. Each record is read once.
 func TestMemory_LargeSetBesideAWaitingLane(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(3, topic), kfake.SeedTopics(1, "urgent"))

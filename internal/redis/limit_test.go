@@ -244,7 +244,7 @@ func TestLimit_SilentServerCostsTheDeadline(t *testing.T) {
 	t.Parallel()
 	far, near := net.Pipe()
 	defer far.Close()
-	go func() { _, _ = io.Copy(io.Discard, far) }()
+	go func() { _, _ = io.Copy(io.Discard, far) }() // it ends with an error when the test closes its end
 	l, err := NewLimit(Config{URL: "redis://nowhere:1", Dialer: func(context.Context, string, string) (net.Conn, error) { return near, nil }},
 		LimitConfig{Group: "g", Plan: limit.NewPlan(450, 0, 0, nil)}, zerolog.Nop())
 	if err != nil {

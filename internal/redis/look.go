@@ -15,7 +15,7 @@ import (
 // Server describes the Redis that has the buckets of a group; of a cluster, the node.
 type Server struct {
 	Version   string
-	Role      string // master or slave
+	Role      string // master or slave; empty: the server does not tell
 	Policy    string // maxmemory-policy
 	MaxMemory int64  // bytes; 0: no limit
 	// Cluster is the state of the cluster, ok if all is well; empty: the server is none.

@@ -98,7 +98,11 @@ func TestRedis_LooksAndLeavesNothing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	m.RequireUserAuth("u", planted)
-	_ = limits(ctx, settings(t, "DOCKET_LIMIT_ROWS=450", "DOCKET_REDIS_URL=redis://u:"+planted+"@"+m.Addr()))
+	for _, found := range limits(ctx, settings(t, "DOCKET_LIMIT_ROWS=450", "DOCKET_REDIS_URL=redis://u:"+planted+"@"+m.Addr())) {
+		if found.Level == Fail {
+			t.Errorf("%v", found)
+		}
+	}
 	if keys := m.Keys(); len(keys) != 0 {
 		t.Errorf("keys %q are left", keys)
 	}

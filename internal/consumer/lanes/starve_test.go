@@ -124,11 +124,10 @@ func TestTurns_AloneIsFirstComeFirstServed(t *testing.T) {
 				turns.mu.Unlock()
 			},
 			"end": func(t *rapid.T) {
-				if held == 0 {
-					t.Skip("nobody writes")
+				if held > 0 {
+					held--
+					turns.Release(Default)
 				}
-				held--
-				turns.Release(Default)
 			},
 			"": func(t *rapid.T) {
 				for held < 4 && len(queue) > 0 {

@@ -35,7 +35,7 @@ type Config struct {
 	// Tracer follows batches; nil: no tracing.
 	Tracer Tracer
 
-	// Tokens limits the rows of all writes; nil: no limit. A write is no larger than what was granted for it.
+	// Tokens limits the rows of all writes; nil: nothing does. Each write has at most the rows that were granted for it.
 	Tokens Tokens
 
 	// Decided is called with the name of each rule, one of [Rules], that is applied to a failed batch; nil: not

@@ -81,7 +81,7 @@ func TestLanes_Contradictions(t *testing.T) {
 		"low not below":       {Consumer, []string{"DOCKET_LIMIT_ROWS=450", "DOCKET_LIMIT_LOW_ROWS=450"}, map[string]string{"DOCKET_LIMIT_LOW_ROWS": "is not lower"}},
 		"burst above":         {Replayer, []string{"DOCKET_LIMIT_ROWS=450", "DOCKET_LIMIT_BURST=451"}, map[string]string{"DOCKET_LIMIT_BURST": "is more than"}},
 		"nothing to limit":    {Desk, []string{"DOCKET_LIMIT_LOW_ROWS=5", "DOCKET_LIMIT_BURST=5", "DOCKET_LIMIT_CALENDAR=19-23=low:150", "DOCKET_REDIS_URL=redis://r"}, map[string]string{"DOCKET_LIMIT_LOW_ROWS": "without", "DOCKET_LIMIT_BURST": "without", "DOCKET_LIMIT_CALENDAR": "without", "DOCKET_REDIS_URL": "without"}},
-		"no room for urgent":  {Consumer, []string{"DOCKET_LIMIT_ROWS=1"}, map[string]string{"DOCKET_LIMIT_ROWS": "the least is 2"}},
+		"no room for urgent":  {Consumer, []string{"DOCKET_LIMIT_ROWS=1"}, map[string]string{"DOCKET_LIMIT_ROWS": "set at least 2"}},
 		"calendar, form":      {Consumer, []string{"DOCKET_LIMIT_ROWS=450", "DOCKET_LIMIT_CALENDAR=19-23:150"}, map[string]string{"DOCKET_LIMIT_CALENDAR": "is not HOUR-HOUR"}},
 		"calendar, form only": {Consumer, []string{"DOCKET_LIMIT_CALENDAR=nine"}, map[string]string{"DOCKET_LIMIT_CALENDAR": "is not HOUR-HOUR"}},
 		"calendar not below":  {Consumer, []string{"DOCKET_LIMIT_ROWS=450", "DOCKET_LIMIT_CALENDAR=19-23=low:450"}, map[string]string{"DOCKET_LIMIT_CALENDAR": "is not lower"}},

@@ -43,7 +43,7 @@ func (l *loader) limits() {
 		return
 	}
 	if s.LimitRows < limit.Least && s.LimitLowRows == 0 {
-		l.complain(all, "%d leaves no row for the urgent lane; the least is %d, and 0 is no limit", s.LimitRows, limit.Least)
+		l.complain(all, "%d leaves no row for the urgent lane; set at least %d, or 0 for no limit", s.LimitRows, limit.Least)
 	}
 	if l.fine(low) && s.LimitLowRows >= s.LimitRows {
 		l.complain(low, "%d is not lower than %s (%d); the difference is what the urgent lane can always use", s.LimitLowRows, all, s.LimitRows)

@@ -9,7 +9,7 @@
 //
 // Two owners of a partition at once are possible in one case: a member that was cut off from Kafka does not know yet that
 // the group gave its partitions away. Kafka refuses its commits, but not its writes. It learns that within the time of a
-// session. Until then it grants its share, and by that much can the sum pass the limit. With Redis there is no such case.
+// session. Until then it grants its share, so the sum can pass the limit by that much. Redis counts such a member too.
 package local
 
 import (

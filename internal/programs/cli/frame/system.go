@@ -29,8 +29,8 @@ type System struct {
 	Letters archive.LettersTable
 	// Shelf opens where archives lie: a directory, or s3://bucket/prefix.
 	Shelf func(where string) (archive.Shelf, error)
-	// RestoreLimit opens the limit on rows that a restore keeps to, until close is called; nil, or a take that is nil:
-	// there is no limit.
+	// RestoreLimit opens the limit on rows of a restore, until closed is called. Without a limit it is nil, or returns a
+	// nil take.
 	RestoreLimit func() (take func(ctx context.Context, rows int) (granted int), closed func(), err error)
 	Close        func()
 }
