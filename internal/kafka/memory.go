@@ -34,7 +34,7 @@ func (m *Memory) join(r *room) {
 	r.memory = m
 	m.rooms = append(m.rooms, r)
 	for _, one := range m.rooms {
-		one.most = one.own + m.common()
+		one.most.Store(one.own + m.common())
 	}
 }
 

@@ -28,7 +28,7 @@ const sharedPoll = 250 * time.Millisecond
 // because nobody takes from their queues.
 func (s *session) awaitRoom(ctx context.Context) {
 	r := s.source.room
-	if r.used() > r.most {
+	if r.used() > r.most.Load() {
 		r.refuse(0)
 	}
 	if r.ease() {
@@ -60,7 +60,7 @@ func (s *session) awaitRoom(ctx context.Context) {
 // else would run it. It takes a tenth of the time at most.
 func (s *session) collect() {
 	r, from := s.source.room, time.Now()
-	most := r.most / 4
+	most := r.most.Load() / 4
 	if r.memory.pressed(r) {
 		most = 1 << 20
 	}

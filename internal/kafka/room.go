@@ -16,13 +16,13 @@ var errNoRoom = errors.New("there is no room for the set of records")
 // its records are recycled or the garbage collector frees it (slabs). So records that the client dropped count until
 // they are freed, and a set counts while one of its records is in use.
 type room struct {
-	most   int64     // limit in bytes
 	own    int64     // bytes that are never borrowed
 	set    int64     // limit of one set in bytes
 	memory *Memory   // lends what is beyond own; nil: the source is alone
 	until  time.Time // until then the memory is kept for this room; zero: it still waits. It belongs to memory.mu
 	last   time.Time // until then it stays the first that waits. It belongs to memory.mu
 
+	most   atomic.Int64 // limit in bytes. A source that joins the memory raises it for all
 	made   atomic.Int64 // bytes of slabs in use: inflated sets and records
 	plain  atomic.Int64 // bytes of queued records that came uncompressed, and of answers that records in hand keep alive
 	lent   atomic.Int64 // bytes of slabs used by batches in hand; they count there
@@ -33,7 +33,8 @@ type room struct {
 }
 
 func newRoom(sc SourceConfig) *room {
-	r := &room{most: max(2*sc.BufferBytes, sc.BufferBytes+int64(sc.MaxDecompressBytes)), own: sc.BufferBytes, set: int64(sc.MaxDecompressBytes)}
+	r := &room{own: sc.BufferBytes, set: int64(sc.MaxDecompressBytes)}
+	r.most.Store(max(2*sc.BufferBytes, sc.BufferBytes+int64(sc.MaxDecompressBytes)))
 	if sc.Memory != nil {
 		sc.Memory.join(r)
 	}
@@ -47,7 +48,7 @@ func (r *room) used() int64 { return r.made.Load() + r.plain.Load() - r.lent.Loa
 
 // may reports whether there is room for a set of at least this many bytes. If not, the room counts as full.
 func (r *room) may(least int64) bool {
-	if r.full.Load() || r.used()+least > r.most || !r.memory.may(r, least) {
+	if r.full.Load() || r.used()+least > r.most.Load() || !r.memory.may(r, least) {
 		r.refuse(least)
 		return false
 	}
@@ -65,7 +66,7 @@ func (r *room) refuse(weight int64) {
 // low reports whether there is room again: for many records, and for the set that was refused.
 func (r *room) low() bool {
 	wanted := r.wanted.Load()
-	return r.used() <= r.most*3/4 && r.used()+wanted <= r.most && r.memory.may(r, wanted)
+	return r.used() <= r.most.Load()*3/4 && r.used()+wanted <= r.most.Load() && r.memory.may(r, wanted)
 }
 
 // ease reports whether the room is no longer full, and notes it.
@@ -113,7 +114,7 @@ func (a *Assignment) copyOut(taken []*kgo.Record) {
 	if len(taken) == 0 {
 		return
 	}
-	spare := r.most / 4 // bytes that may be kept alive in vain
+	spare := r.most.Load() / 4 // bytes that may be kept alive in vain
 	if r.used()-r.queued.Load() > spare || a.left(taken[len(taken)-1]) > spare/max(a.session.sharing.Load(), 1) {
 		detach(taken)
 		a.keep(false)
@@ -147,7 +148,7 @@ func (a *Assignment) left(last *kgo.Record) (bytes int64) {
 
 // await waits for room, but not for long: the records that fill the room may come earlier in the same answer.
 func (r *room) await(bytes int64) {
-	for waited := time.Duration(0); waited < roomWait && (r.used()+bytes > r.most || !r.memory.may(r, bytes)); waited += fullLook {
+	for waited := time.Duration(0); waited < roomWait && (r.used()+bytes > r.most.Load() || !r.memory.may(r, bytes)); waited += fullLook {
 		r.refuse(bytes)
 		time.Sleep(fullLook)
 	}

@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,8 +46,8 @@ func TestMemory_AloneIsAsWithout(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		own, set := rapid.Int64Range(1, 100).Draw(t, "own"), rapid.IntRange(1, 200).Draw(t, "set")
 		one, other := shared(set, own)[0], newRoom(SourceConfig{BufferBytes: own, MaxDecompressBytes: set})
-		if one.most != other.most {
-			t.Fatalf("%d bytes, alone %d", one.most, other.most)
+		if one.most.Load() != other.most.Load() {
+			t.Fatalf("%d bytes, alone %d", one.most.Load(), other.most.Load())
 		}
 		for range 50 {
 			used, more := rapid.Int64Range(0, 400).Draw(t, "used"), rapid.Int64Range(0, 200).Draw(t, "more")
@@ -196,4 +197,30 @@ func TestMemory_FirstGoesBehindTheOthers(t *testing.T) {
 			t.Error("the second has no time of its own as the first")
 		}
 	})
+}
+
+// TestMemory_JoinsWhileOthersRead adds a source while another one looks at its room without the memory's lock.
+func TestMemory_JoinsWhileOthersRead(t *testing.T) {
+	t.Parallel()
+	first := shared(32, 8)[0]
+	first.made.Store(1 << 20) // so full that it asks no other source
+	var reading sync.WaitGroup
+	started := make(chan struct{})
+	reading.Go(func() {
+		close(started)
+		for range 1000 {
+			if first.ease(); first.low() {
+				t.Error("there is room")
+				return
+			}
+		}
+	})
+	<-started
+	for range 10 {
+		newRoom(SourceConfig{BufferBytes: 8, MaxDecompressBytes: 32, Memory: first.memory})
+	}
+	reading.Wait()
+	if most := first.most.Load(); most != 8+88 {
+		t.Errorf("at most %d bytes after ten more sources", most)
+	}
 }
