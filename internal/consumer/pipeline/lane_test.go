@@ -199,7 +199,7 @@ func TestLanes_LargeRecordsWaitApart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		redis := make(chan struct{})
-		tokens := tokensFunc(func(ctx, leaving context.Context, low bool, n int, pause func()) int {
+		tokens := tokensFunc(func(ctx, leaving context.Context, low bool, n int, pause, resume func()) int {
 			if low {
 				pause()
 				select {

@@ -94,9 +94,10 @@ func (u *Unwell) Unwrap() error { return u.Err }
 // Tokens is the limit on rows that are written in a second.
 type Tokens interface {
 	// Take returns how many of n rows may be written now: at least 1, or 0 if ctx or leaving ended first. After leaving
-	// ended it does not wait. Before it waits for the first time it calls pause. low says that the rows count against
+	// ended it does not wait. Before it waits for the first time it calls pause. After a wait it calls resume as soon as
+	// rows are granted, and grants no others of the same kind of lane before resume returned. low says that the rows count against
 	// the low limit, too.
-	Take(ctx, leaving context.Context, low bool, n int, pause func()) (granted int)
+	Take(ctx, leaving context.Context, low bool, n int, pause, resume func()) (granted int)
 }
 
 // Publisher is the Kafka producer.

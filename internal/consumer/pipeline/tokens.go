@@ -12,10 +12,14 @@ func (c *carrier) afford(ctx context.Context, rows int) (granted int, err error)
 		return rows, nil
 	}
 	wake := func() {}
-	granted = c.cfg.Tokens.Take(ctx, c.a.Leaving(), c.low(), rows, func() {
+	pause := func() {
 		c.turn.release()
 		wake = c.rest()
-	})
+	}
+	// The turn comes before the next batch is granted its rows. So a database that takes no rows for a while does not
+	// let grants pile up, which would all be written when it is back.
+	resume := func() { c.awaitTurn(ctx) }
+	granted = c.cfg.Tokens.Take(ctx, c.a.Leaving(), c.low(), rows, pause, resume)
 	wake()
 	if granted == 0 {
 		c.abandon(errLeft)

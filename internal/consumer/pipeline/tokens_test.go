@@ -28,7 +28,7 @@ type purse struct {
 	pauses  int
 }
 
-func (p *purse) Take(ctx, leaving context.Context, low bool, n int, pause func()) int {
+func (p *purse) Take(ctx, leaving context.Context, low bool, n int, pause, resume func()) int {
 	if p.hook != nil {
 		p.hook(low)
 	}
@@ -57,6 +57,7 @@ func (p *purse) Take(ctx, leaving context.Context, low bool, n int, pause func()
 	defer t.Stop()
 	select {
 	case <-t.C:
+		resume()
 		return n
 	case <-ctx.Done():
 	case <-leaving.Done():
@@ -286,7 +287,7 @@ func TestTokens_WaitHasNoTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		granted := make(chan struct{})
 		first := true
-		tokens := tokensFunc(func(_, _ context.Context, _ bool, n int, pause func()) int {
+		tokens := tokensFunc(func(_, _ context.Context, _ bool, n int, pause, resume func()) int {
 			if first {
 				first = false
 				pause()
@@ -316,10 +317,10 @@ func TestTokens_WaitHasNoTurn(t *testing.T) {
 	})
 }
 
-type tokensFunc func(ctx, leaving context.Context, low bool, n int, pause func()) int
+type tokensFunc func(ctx, leaving context.Context, low bool, n int, pause, resume func()) int
 
-func (f tokensFunc) Take(ctx, leaving context.Context, low bool, n int, pause func()) int {
-	return f(ctx, leaving, low, n, pause)
+func (f tokensFunc) Take(ctx, leaving context.Context, low bool, n int, pause, resume func()) int {
+	return f(ctx, leaving, low, n, pause, resume)
 }
 
 func TestTokens_LowUnlessUrgent(t *testing.T) {

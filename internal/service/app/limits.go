@@ -97,7 +97,7 @@ func Redis(s config.Settings) redis.Config {
 
 // Take returns how many of n rows a low write may have now, at least 1, or 0 if ctx ended first.
 func (l *Limits) Take(ctx context.Context, n int) (granted int) {
-	return l.gate.Take(ctx, ctx, true, n, func() {})
+	return l.gate.Take(ctx, ctx, true, n, func() {}, func() {})
 }
 
 // Close ends the connections to Redis.

@@ -72,9 +72,9 @@ const (
 )
 
 // Take returns how many of n rows may be written now, at least 1 and at most the burst. Before it waits for the first
-// time it calls pause. It returns 0 when ctx or leaving ends before a row was granted. After leaving ended it asks
+// time it calls pause. After a wait it calls resume before the next of the queue is granted rows. It returns 0 when ctx or leaving ends before a row was granted. After leaving ended it asks
 // once and does not wait.
-func (g *Gate) Take(ctx, leaving context.Context, low bool, n int, pause func()) (granted int) {
+func (g *Gate) Take(ctx, leaving context.Context, low bool, n int, pause, resume func()) (granted int) {
 	w := &wait{low: low, since: time.Now()}
 	waiting := false
 	rest := func() {
@@ -108,6 +108,9 @@ func (g *Gate) Take(ctx, leaving context.Context, low bool, n int, pause func())
 		granted, pause, alone := g.ask(ctx, w, n, least)
 		if granted > 0 {
 			g.grant(w, waiting, granted, alone)
+			if waiting {
+				resume()
+			}
 			return granted
 		}
 		rest()

@@ -78,11 +78,11 @@ func TestGate_GrantsAtMostTheBurst(t *testing.T) {
 		b, o := newBucket(100, 50, 10), &told{}
 		g := New(Config{Limit: b, Burst: 10, Observer: o})
 		time.Sleep(time.Minute)
-		if n := g.Take(t.Context(), t.Context(), true, 1000, func() { t.Error("it waited for tokens that are there") }); n != 10 || o.rows != 10 || o.longestOfLow != 0 {
+		if n := g.Take(t.Context(), t.Context(), true, 1000, func() { t.Error("it waited for tokens that are there") }, never); n != 10 || o.rows != 10 || o.longestOfLow != 0 {
 			t.Errorf("granted %d, observed %d after %v", n, o.rows, o.longestOfLow)
 		}
 		began, paused := time.Now(), 0
-		if n := g.Take(t.Context(), t.Context(), true, 1000, func() { paused++ }); n != 5 || paused != 1 || time.Since(began) != 100*time.Millisecond {
+		if n := g.Take(t.Context(), t.Context(), true, 1000, func() { paused++ }, never); n != 5 || paused != 1 || time.Since(began) != 100*time.Millisecond {
 			t.Errorf("granted %d after %v, paused %d times; want half a burst at once", n, time.Since(began), paused)
 		}
 		if o.longestOfLow != 100*time.Millisecond {
@@ -101,11 +101,11 @@ func TestGate_AsksForLessEachTime(t *testing.T) {
 		var all sync.WaitGroup
 		all.Go(func() {
 			for ctx.Err() == nil {
-				g.Take(ctx, ctx, false, 1, never) // all that comes
+				g.Take(ctx, ctx, false, 1, never, never) // all that comes
 			}
 		})
 		began := time.Now()
-		if n := g.Take(t.Context(), t.Context(), true, 500, never); n < 1 || time.Since(began) > 4*time.Second {
+		if n := g.Take(t.Context(), t.Context(), true, 500, never, never); n < 1 || time.Since(began) > 4*time.Second {
 			t.Errorf("granted %d after %v", n, time.Since(began))
 		}
 		cancel()
@@ -129,7 +129,7 @@ func TestGate_QueuesByClass(t *testing.T) {
 		began := time.Now()
 		for i := range 5 {
 			all.Go(func() {
-				g.Take(t.Context(), t.Context(), true, 1, never)
+				g.Take(t.Context(), t.Context(), true, 1, never, never)
 				mu.Lock()
 				defer mu.Unlock()
 				order = append(order, i)
@@ -140,7 +140,7 @@ func TestGate_QueuesByClass(t *testing.T) {
 			t.Errorf("waits %+v", w)
 		}
 		time.Sleep(10 * time.Millisecond)
-		g.Take(t.Context(), t.Context(), false, 1, func() { t.Error("the urgent lane waited for the low ones") })
+		g.Take(t.Context(), t.Context(), false, 1, func() { t.Error("the urgent lane waited for the low ones") }, never)
 		all.Wait()
 		for i, got := range order {
 			if got != i {
@@ -163,10 +163,10 @@ func TestGate_AwayStopsLowAndNotUrgent(t *testing.T) {
 		time.Sleep(time.Minute)
 		done := make(chan int, 1)
 		began := time.Now()
-		go func() { done <- g.Take(t.Context(), t.Context(), true, 7, never) }()
+		go func() { done <- g.Take(t.Context(), t.Context(), true, 7, never, never) }()
 		sum := 0
 		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
-			sum += g.Take(t.Context(), t.Context(), false, 7, never)
+			sum += g.Take(t.Context(), t.Context(), false, 7, never, never)
 		}
 		if sum < 195 || sum > 203 || o.alone != sum || o.rows != sum {
 			t.Errorf("%d urgent rows in 10 s, observed %d and %d, want the 200 of its share", sum, o.alone, o.rows)
@@ -194,7 +194,7 @@ func TestGate_AwayWithoutAnotherLimit(t *testing.T) {
 		b.set(errAway)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if n := New(Config{Limit: b, Burst: 10}).Take(ctx, t.Context(), false, 1, never); n != 0 {
+		if n := New(Config{Limit: b, Burst: 10}).Take(ctx, t.Context(), false, 1, never, never); n != 0 {
 			t.Errorf("granted %d", n)
 		}
 	})
@@ -211,7 +211,7 @@ func TestGate_EndsWithItsContexts(t *testing.T) {
 					other, end := context.WithCancel(t.Context())
 					var all sync.WaitGroup
 					if !first {
-						all.Go(func() { g.Take(other, other, true, 1, never) })
+						all.Go(func() { g.Take(other, other, true, 1, never, never) })
 						synctest.Wait()
 					}
 					both := [2]context.Context{t.Context(), t.Context()}
@@ -219,7 +219,7 @@ func TestGate_EndsWithItsContexts(t *testing.T) {
 					defer cancel()
 					both[which] = ended
 					began := time.Now()
-					if n := g.Take(both[0], both[1], true, 1, never); n != 0 || time.Since(began) != 1500*time.Millisecond {
+					if n := g.Take(both[0], both[1], true, 1, never, never); n != 0 || time.Since(began) != 1500*time.Millisecond {
 						t.Errorf("granted %d, ended after %v", n, time.Since(began))
 					}
 					end()
@@ -242,11 +242,11 @@ func TestGate_AsksOnceWhileLeaving(t *testing.T) {
 		left, leave := context.WithCancel(t.Context())
 		leave()
 		began := time.Now()
-		if n := g.Take(t.Context(), left, true, 5, never); n != 0 || len(b.asks) != 1 {
+		if n := g.Take(t.Context(), left, true, 5, never, never); n != 0 || len(b.asks) != 1 {
 			t.Errorf("granted %d after %d questions", n, len(b.asks))
 		}
 		time.Sleep(time.Second)
-		if n := g.Take(t.Context(), left, true, 5, never); n != 5 || time.Since(began) != time.Second {
+		if n := g.Take(t.Context(), left, true, 5, never, never); n != 5 || time.Since(began) != time.Second {
 			t.Errorf("granted %d of the tokens that are there", n)
 		}
 	})
@@ -257,7 +257,7 @@ func TestGate_LimitedWhileEachWriteWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := New(Config{Limit: newBucket(10, 5, 1), Burst: 1})
-		take := func(low bool) { g.Take(t.Context(), t.Context(), low, 1, never) }
+		take := func(low bool) { g.Take(t.Context(), t.Context(), low, 1, never, never) }
 		time.Sleep(time.Minute)
 		take(true)
 		if w := g.Waits(); !w.Since.IsZero() {
@@ -284,6 +284,40 @@ func TestGate_LimitedWhileEachWriteWaits(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		if w := g.Waits(); !w.Since.IsZero() {
 			t.Errorf("limited since %v after silence", w.Since)
+		}
+	})
+}
+
+// TestGate_NextWaitsForTheTurn has a database that takes no rows for a while: whoever was granted rows waits for its
+// turn, and the others are granted none before it has the turn.
+func TestGate_NextWaitsForTheTurn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := New(Config{Limit: newBucket(1000, 900, 10), Burst: 10})
+		turn, all := make(chan struct{}), sync.WaitGroup{}
+		var mu sync.Mutex
+		granted := 0
+		for range 5 {
+			all.Go(func() {
+				g.Take(t.Context(), t.Context(), true, 10, never, func() {
+					mu.Lock()
+					granted++
+					mu.Unlock()
+					<-turn
+				})
+			})
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		mu.Lock()
+		if granted != 1 {
+			t.Errorf("%d were granted rows before the first had its turn", granted)
+		}
+		mu.Unlock()
+		close(turn)
+		all.Wait()
+		if granted != 5 {
+			t.Errorf("%d of 5 were granted rows", granted)
 		}
 	})
 }
