@@ -72,8 +72,8 @@ const (
 )
 
 // Take returns how many of n rows may be written now, at least 1 and at most the burst. Before it waits for the first
-// time it calls pause. After a wait it calls resume before the next of the queue is granted rows. It returns 0 when ctx or leaving ends before a row was granted. After leaving ended it asks
-// once and does not wait.
+// time it calls pause. After a wait it calls resume before the next of the queue is granted rows. It returns 0 when ctx
+// or leaving ends before a row was granted. After leaving ended it asks once and does not wait.
 func (g *Gate) Take(ctx, leaving context.Context, low bool, n int, pause, resume func()) (granted int) {
 	w := &wait{low: low, since: time.Now()}
 	waiting := false
@@ -183,9 +183,13 @@ func index(low bool) int {
 func (g *Gate) note(w *wait) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	alone := true // in its class
+	for other := range g.waits {
+		alone = alone && other.low != w.low
+	}
 	g.waits[w] = struct{}{}
 	s := &g.limited[index(w.low)]
-	if s.since.IsZero() || w.since.Sub(s.last) > lasting && len(g.waits) == 1 {
+	if s.since.IsZero() || w.since.Sub(s.last) > lasting && alone {
 		s.since = w.since
 	}
 }

@@ -288,6 +288,31 @@ func TestGate_LimitedWhileEachWriteWaits(t *testing.T) {
 	})
 }
 
+// TestGate_LimitedIsOfItsOwnClass has a low write wait long after the one before, while an urgent one waits too.
+func TestGate_LimitedIsOfItsOwnClass(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBucket(10, 5, 1)
+		g := New(Config{Limit: b, Burst: 1})
+		take := func(low bool) { g.Take(t.Context(), t.Context(), low, 1, never, never) }
+		take(true)
+		take(true) // waits
+		time.Sleep(time.Minute)
+		b.set(errAway)
+		var all sync.WaitGroup
+		all.Go(func() { take(false) })
+		synctest.Wait()
+		began := time.Now()
+		all.Go(func() { take(true) })
+		synctest.Wait()
+		if w := g.Waits(); w.Low != 1 || w.Urgent != 1 || !w.Since.Equal(began) {
+			t.Errorf("%d low and %d urgent writes wait, limited since %v, want %v", w.Low, w.Urgent, w.Since, began)
+		}
+		b.set(nil)
+		all.Wait()
+	})
+}
+
 // TestGate_NextWaitsForTheTurn has a database that takes no rows for a while: whoever was granted rows waits for its
 // turn, and the others are granted none before it has the turn.
 func TestGate_NextWaitsForTheTurn(t *testing.T) {
