@@ -12,7 +12,7 @@ type Status struct {
 	now       func() time.Time
 	at        time.Time // when the look began; zero: there was none
 	until     time.Time // zero: not known
-	recent    bool      // what had reached Kafka at the last look but one has its home
+	recent    bool      // all that had reached Kafka at the last look but one has its home
 	held      bool
 	behind    int64
 	eta       estimate
@@ -37,9 +37,8 @@ func (s Status) Read() (until time.Time, ok bool) {
 
 // Books is the ledger, asked for dead letters that may still become rows.
 type Books interface {
-	// Waiting counts the open dead letters of a range: those of its times and paths, and those of which these are not
-	// known. known is false if there are others, or if they may not be read. primary is false if the server may lack
-	// rows, as a standby does.
+	// Waiting counts the open dead letters of a range, and those without a known time or path. Known is false if there
+	// are others, or if they may not be read. Primary is false if the server may lack rows, as a standby does.
 	Waiting(ctx context.Context, r Range) (n int64, known, primary bool, err error)
 }
 

@@ -30,8 +30,8 @@ func (p *pace) add(at time.Time, sum int64) {
 // estimate is how long records wait, with a band. Its fields are nil where nothing is known.
 type estimate struct{ likely, low, high *int64 }
 
-// eta estimates how long n waiting records take. It needs three looks. low is by the fastest time between two looks,
-// high by the slowest; high is nil if nothing was committed in it.
+// eta estimates how long n waiting records take. It needs three looks. Low is by the fastest time between two
+// looks, high by the slowest. High is nil if nothing was committed in it.
 func (p *pace) eta(n int64) estimate {
 	if n == 0 {
 		return estimate{new(int64), new(int64), new(int64)}

@@ -96,8 +96,8 @@ func NewWatch(cfg Config, log Log) *Watch {
 // Status returns what the last look found. It never waits.
 func (w *Watch) Status() Status { return *w.status.Load() }
 
-// Run looks again and again until ctx ends. It returns nil. An error of Kafka is no error of the watch: the status
-// grows old.
+// Run looks again and again until ctx ends. It returns nil. After an error of Kafka the status grows
+// old.
 func (w *Watch) Run(ctx context.Context) error {
 	for {
 		began := w.cfg.Now()

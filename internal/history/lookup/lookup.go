@@ -61,8 +61,8 @@ type Look struct {
 	Book Book
 	// Topics opens Kafka; nil: this program does not read it. let closes it.
 	Topics func() (topics Topics, let func(), err error)
-	// Quiet says that nothing waits in the topics of what had reached them by a time, as somebody has found who looks
-	// all the time; nil: nobody does. It must not wait.
+	// Quiet says that of what had reached the topics by a time nothing waits there; nil: nobody knows. It must not
+	// wait.
 	Quiet func() (until time.Time, ok bool)
 	// Spools are directories on this host.
 	Spools []string

@@ -121,9 +121,8 @@ func (s *search) open() (topics Topics, let func()) {
 	return topics, let
 }
 
-// begin notes the offsets of the groups, and reads the spools after those of the lanes: what a consumer spools
-// meanwhile is found there. The offsets of the parking and dead-letter topics may be read at any time before the ends
-// of these topics; they are read beside the others.
+// begin notes the offsets of the groups, and reads the spools after those of the lanes. So a record that a consumer
+// spools meanwhile is found there. The other offsets may be read at any time before the ends of their topics.
 func (s *search) begin(ctx context.Context, topics Topics, limits Limits) {
 	set := s.look.Settings
 	var later sync.WaitGroup

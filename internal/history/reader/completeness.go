@@ -8,7 +8,7 @@ type Freshness string
 // The values of Freshness. The first that fits holds, in this order: PARTIAL, HOLDING, CATCHING_UP, ARCHIVED,
 // NOT_FOUND, FRESH.
 const (
-	// Fresh: what had reached Kafka by the last look but one has its home. A look is made each 5 s.
+	// Fresh: all that had reached Kafka by the last look but one has its home. A look is made each 5 s.
 	Fresh Freshness = "FRESH"
 	// CatchingUp: decisions that may belong to the answer wait in Kafka for longer.
 	CatchingUp Freshness = "CATCHING_UP"

@@ -14,9 +14,9 @@ var _ complete.Books = (*Reader)(nil)
 
 // waitingRightsSQL says whether the server takes writes, and whether this login may read the ledger.
 const waitingRightsSQL = `
-SELECT NOT pg_is_in_recovery(), coalesce(has_table_privilege(to_regclass('dead_letters')::oid, 'SELECT') AND has_table_privilege(to_regclass('dead_letter_surplus')::oid, 'SELECT'), false)`
+SELECT NOT pg_is_in_recovery(), coalesce(has_table_privilege(to_regclass('dead_letters')::oid, 'SELECT') AND has_table_privilege(to_regclass('dead_letter_surplus')::oid, 'SELECT') AND has_table_privilege(to_regclass('dead_letter_decisions')::oid, 'SELECT'), false)`
 
-// Waiting is that of [complete.Books]. A letter that holds several decisions counts as one. Both statements see one
+// Waiting is that of [complete.Books]. A letter that holds several decisions counts each. Both statements see one
 // moment, so a letter that a desk enters from the surplus meanwhile is seen once at least.
 func (r *Reader) Waiting(ctx context.Context, of complete.Range) (n int64, known, primary bool, err error) {
 	err = r.look(ctx, r.patience(ctx), func(ctx context.Context, tx pgx.Tx) error {
@@ -50,5 +50,5 @@ func waitingSQL(of complete.Range, args *[]any) string {
 	if condition := pathsSQL(of.Paths, args); condition != "" {
 		where = append(where, "(d.path = '' OR octet_length(d.path) >= 1000 OR "+condition+")")
 	}
-	return `SELECT (SELECT count(*) FROM dead_letters d WHERE ` + strings.Join(where, " AND ") + `), NOT EXISTS (SELECT FROM dead_letter_surplus WHERE state = 'open')`
+	return `SELECT (SELECT coalesce(sum(greatest(1, x.refused)), 0)::bigint FROM dead_letters d LEFT JOIN dead_letter_decisions x USING (dead_letter_id) WHERE ` + strings.Join(where, " AND ") + `), NOT EXISTS (SELECT FROM dead_letter_surplus WHERE state = 'open')`
 }

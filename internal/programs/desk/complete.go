@@ -12,11 +12,11 @@ import (
 
 // NewWatch makes the watch that says until when answers are complete.
 func NewWatch(s config.Settings, log complete.Log) *complete.Watch {
-	return complete.NewWatch(watched(s), log)
+	return complete.NewWatch(Watched(s), log)
 }
 
-// watched names the topics of all lanes, and those behind them.
-func watched(s config.Settings) complete.Config {
+// Watched names the topics of all lanes, and those behind them.
+func Watched(s config.Settings) complete.Config {
 	c := complete.Config{
 		Parking:        complete.Source{Topic: s.KafkaParkingTopic, Group: s.ParkingGroup},
 		Dead:           []complete.Source{{Topic: s.KafkaDLQTopic, Group: s.DeskGroup}, {Topic: s.KafkaParkingDLQTopic, Group: s.DeskGroup}},
@@ -53,7 +53,7 @@ func lookOnce(ctx context.Context, s config.Settings) complete.Status {
 		return complete.Status{}
 	}
 	defer reader.Close()
-	c := watched(s)
+	c := Watched(s)
 	c.SkipsParkedTimes = true // there is no time to read them
 	return complete.NewWatch(c, reader).Settle(ctx)
 }

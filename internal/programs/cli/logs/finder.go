@@ -187,7 +187,7 @@ func (fd finder) named(ctx context.Context, id string) ([]reader.Decision, error
 	return all, err
 }
 
-// stored is the decision of an id, and of a time where several have that id. begun is nil if nothing is said of how
+// stored is the decision of an id, and of a time where several have that id. Without begun nothing is said of how
 // complete the answer is.
 func (fd finder) stored(ctx context.Context, id, flag string, at time.Time, within time.Duration, begun *complete.Begun) (reader.Decision, error) {
 	all, err := fd.named(ctx, id)
