@@ -25,17 +25,15 @@ type Source struct{ Topic, Group string }
 
 // Config names what is watched. Zero durations mean the defaults.
 type Config struct {
-	Sources               []Source
-	Parking               Source
-	Dead                  []Source // the dead-letter topics, with the group of the desk
-	MaxRecordBytes        int64    // inflated; default 16 MiB
-	Every                 time.Duration
-	Within                time.Duration // limit of one look
-	Margin                time.Duration // for the clocks of the brokers; below 0: none
-	SkipsParkedTimes      bool          // parked records are not read: they are counted only if there are none
-	Now                   func() time.Time
-	newTimer              func(time.Duration) (<-chan time.Time, func() bool)
-	afterLook, beforeLook func() // for tests; may be nil
+	Sources          []Source
+	Parking          Source
+	Dead             []Source // the dead-letter topics, with the group of the desk
+	MaxRecordBytes   int64    // inflated; default 16 MiB
+	Every            time.Duration
+	Within           time.Duration // limit of one look
+	Margin           time.Duration // for the clocks of the brokers; below 0: none
+	SkipsParkedTimes bool          // parked records are not read: they are counted only if there are none
+	Now              func() time.Time
 }
 
 // The defaults.
@@ -63,12 +61,6 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Now == nil {
 		c.Now = time.Now
-	}
-	if c.newTimer == nil {
-		c.newTimer = func(d time.Duration) (<-chan time.Time, func() bool) {
-			t := time.NewTimer(d)
-			return t.C, t.Stop
-		}
 	}
 	return c
 }
@@ -102,13 +94,21 @@ func (w *Watch) Run(ctx context.Context) error {
 	for {
 		began := w.cfg.Now()
 		_ = w.Look(ctx) // the status says it
-		fired, stop := w.cfg.newTimer(max(0, w.cfg.Every-w.cfg.Now().Sub(began)))
-		select {
-		case <-ctx.Done():
-			stop()
+		if !pause(ctx, max(0, w.cfg.Every-w.cfg.Now().Sub(began))) {
 			return nil
-		case <-fired:
 		}
+	}
+}
+
+// pause waits. It returns false once ctx has ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return ctx.Err() == nil
 	}
 }
 
@@ -122,12 +122,8 @@ func (w *Watch) Settle(ctx context.Context) Status {
 		if s := w.Status(); err != nil || !s.until.IsZero() {
 			return s
 		}
-		fired, stop := w.cfg.newTimer(settlePause)
-		select {
-		case <-ctx.Done():
-			stop()
+		if !pause(ctx, settlePause) {
 			return w.Status()
-		case <-fired:
 		}
 	}
 }
@@ -138,9 +134,6 @@ func (w *Watch) Look(ctx context.Context) error {
 	defer w.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, w.cfg.Within)
 	defer cancel()
-	if w.cfg.beforeLook != nil {
-		w.cfg.beforeLook()
-	}
 	l := &look{watch: w, at: w.cfg.Now()}
 	if err := l.read(ctx); err != nil {
 		return err
@@ -156,9 +149,6 @@ func (w *Watch) Look(ctx context.Context) error {
 	w.status.Store(&Status{
 		now: w.cfg.Now, at: l.at, until: t.until, recent: t.recent, held: t.held, behind: t.behind, eta: t.pace.eta(t.behind), parked: l.parked, unentered: l.unentered,
 	})
-	if w.cfg.afterLook != nil {
-		w.cfg.afterLook()
-	}
 	return nil
 }
 
