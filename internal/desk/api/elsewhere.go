@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"docket/internal/desk/ledger"
+	"docket/internal/history/complete"
 	"docket/internal/history/lookup"
 	"docket/internal/history/reader"
 )
@@ -19,6 +20,11 @@ type Elsewhere struct {
 
 func elsewhereOf(a *lookup.Answer) Elsewhere {
 	return Elsewhere{lettersOf(a.Letters), lookup.Views(a.Found, a.At), lookup.SearchedIn(a.Looked), lookup.Gaps(a.NotLooked)}
+}
+
+// facts are those of an answer about an id that has rows.
+func (e *Elsewhere) facts() complete.Facts {
+	return complete.Facts{Found: true, Partly: len(e.NotLooked) > 0}
 }
 
 func lettersOf(all []ledger.Entry) (out []Letter) {
@@ -39,7 +45,11 @@ func (s *api) everywhere(ctx context.Context, id string) (lookup.Answer, error) 
 
 // around looks for other records with the ids of stored decisions.
 func (s *api) around(ctx context.Context, all []reader.Decision) (Elsewhere, error) {
-	a, err := s.everywhere(ctx, all[0].ID)
+	look := s.everywhere
+	if s.Around != nil {
+		look = s.Around
+	}
+	a, err := look(ctx, all[0].ID)
 	if err != nil {
 		return Elsewhere{}, err
 	}
@@ -48,7 +58,7 @@ func (s *api) around(ctx context.Context, all []reader.Decision) (Elsewhere, err
 
 // absent looks for an id without a row. It returns decisions that were stored meanwhile. Otherwise the problem says
 // where the id is, and which places were not searched.
-func (s *api) absent(ctx context.Context, id string) ([]reader.Decision, error) {
+func (s *api) absent(ctx context.Context, id string, begun complete.Begun) ([]reader.Decision, error) {
 	a, err := s.everywhere(ctx, id)
 	switch {
 	case err != nil:
@@ -66,6 +76,7 @@ func (s *api) absent(ctx context.Context, id string) ([]reader.Decision, error) 
 		p.Detail, p.Hint = "no decision of that id is stored; if it is elsewhere is not known, as not every place was looked at completely", "see not_looked for the places; GET /api/v1/where-is?q= looks for longer"
 	}
 	found := elsewhereOf(&a)
-	p.Elsewhere = &found
+	said := begun.End(complete.Facts{Partly: !a.Complete()})
+	p.Elsewhere, p.Completeness = &found, &said
 	return nil, p
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"docket/internal/history/complete"
 	"docket/internal/history/reader"
 	"docket/internal/record/subject"
 )
@@ -22,6 +23,7 @@ type whyInput struct {
 type Explained struct {
 	reader.Explanation
 	Elsewhere
+	reader.Completeness
 }
 
 type whyOutput struct{ Body Explained }
@@ -58,7 +60,8 @@ func (s *api) explanations() {
 }
 
 func (s *api) why(ctx context.Context, c caller, in *whyInput) (*whyOutput, error) {
-	all, err := s.byID(ctx, in.ID)
+	begun := s.Complete.Begin(ctx, complete.Range{})
+	all, err := s.byID(ctx, in.ID, begun)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +99,7 @@ func (s *api) why(ctx context.Context, c caller, in *whyInput) (*whyOutput, erro
 		return nil, err
 	}
 	s.read(c, "explain-decision", append([]reader.Decision{d}, neighbours(x)...), true)
-	return &whyOutput{Explained{x, around}}, nil
+	return &whyOutput{Explained{x, around, begun.End(around.facts())}}, nil
 }
 
 // neighbours are the other decisions in an explanation.
@@ -119,7 +122,7 @@ func neighbours(x reader.Explanation) []reader.Decision {
 func (s *api) diff(ctx context.Context, c caller, in *diffInput) (*diffOutput, error) {
 	var two [2]reader.Decision
 	for i, id := range []string{in.A, in.B} {
-		all, err := s.byID(ctx, id)
+		all, err := s.byID(ctx, id, complete.Begun{})
 		if err != nil {
 			return nil, err
 		}

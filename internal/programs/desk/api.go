@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"docket/internal/desk/api"
 	"docket/internal/desk/worker"
+	"docket/internal/history/complete"
 	"docket/internal/history/reader"
 	"docket/internal/postgres/historydb"
 	"docket/internal/postgres/ledgerdb"
@@ -44,9 +46,13 @@ func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg *pro
 	if err != nil {
 		return err
 	}
-	elsewhere := shareLook(s, p.parts.asked).Find
+	decisions := historydb.NewReader(p.parts.asked.DB)
+	p.complete = NewWatch(s, p.parts.reader)
+	look := shareLook(s, p.parts.asked, p.parts.reader, func() (time.Time, bool) { return p.complete.Status().Read() })
+	answers := &complete.Answers{Books: decisions, Status: func(context.Context) complete.Status { return p.complete.Status() }}
 	handler, err := api.New(api.Config{Version: buildinfo.String(), Lease: s.DeskLease, Registry: reg}, api.Ports{
-		Book: ledgerdb.New(p.parts.asked.DB), Trial: trial, Horizon: horizon, Decisions: historydb.NewReader(p.parts.asked.DB), Question: question, WhereIs: whereIs(s, elsewhere), Elsewhere: elsewhere,
+		Book: ledgerdb.New(p.parts.asked.DB), Trial: trial, Horizon: horizon, Decisions: decisions, Question: question,
+		WhereIs: whereIs(s, look.Find), Elsewhere: look.Find, Around: look.Around, Complete: answers,
 	}, auth, p.log)
 	if err != nil {
 		return config.Complaint{Variable: "DOCKET_DESK_API_CLIENTS", Text: err.Error()}

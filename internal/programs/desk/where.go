@@ -18,9 +18,10 @@ import (
 // farBack is how far back topics are read for a decision that has no row.
 const farBack = 24 * time.Hour
 
-// shareLook makes the look-up by id of the API. Requests at the same time share one look.
-func shareLook(s config.Settings, db *store.Store) *lookup.Shared {
-	return lookup.NewShared(inspect.Looking(s, db, inspect.Sight{Shelf: shelfOf(s)}))
+// shareLook makes the look-up by id of the API. Requests at the same time share one look. topics stays open, and quiet
+// says when nothing waits in them.
+func shareLook(s config.Settings, db *store.Store, topics lookup.Topics, quiet func() (time.Time, bool)) *lookup.Shared {
+	return lookup.NewShared(inspect.Looking(s, db, inspect.Sight{Shelf: shelfOf(s), Topics: topics, Quiet: quiet}))
 }
 
 func shelfOf(s config.Settings) func(string) (archive.Shelf, error) {

@@ -28,9 +28,10 @@ func open(env cli.Env, s config.Settings) (*frame.System, error) {
 		return nil, err
 	}
 	book := ledgerdb.New(db.DB)
+	decisions := historydb.NewReader(db.DB)
 	open := func(where string) (archive.Shelf, error) { return shelf.Open(where, s) }
 	return &frame.System{
-		Book: book, Trial: desk.NewTrial(s, book, db), Decisions: historydb.NewReader(db.DB), Close: db.Close,
+		Book: book, Trial: desk.NewTrial(s, book, db), Decisions: decisions, Complete: desk.CompleteOnce(s, decisions), Close: db.Close,
 		Backlog: func(ctx context.Context) (worker.Backlog, error) { return desk.Backlog(ctx, s) },
 		Days:    historydb.NewArchives(db.DB), Letters: historydb.NewLetterArchives(db.DB), Shelf: open, Look: inspect.Looking(s, db, inspect.Sight{Shelf: open}),
 		RestoreLimit: func() (take func(ctx context.Context, rows int) int, closed func(), err error) {

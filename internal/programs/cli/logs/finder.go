@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"docket/internal/desk/ledger"
+	"docket/internal/history/complete"
 	"docket/internal/history/lookup"
 	"docket/internal/history/reader"
 	"docket/internal/programs/cli/frame"
@@ -186,8 +187,9 @@ func (fd finder) named(ctx context.Context, id string) ([]reader.Decision, error
 	return all, err
 }
 
-// stored is the decision of an id, and of a time where several have that id.
-func (fd finder) stored(ctx context.Context, id, flag string, at time.Time, within time.Duration) (reader.Decision, error) {
+// stored is the decision of an id, and of a time where several have that id. Without begun nothing is said of how
+// complete the answer is.
+func (fd finder) stored(ctx context.Context, id, flag string, at time.Time, within time.Duration, begun *complete.Begun) (reader.Decision, error) {
 	all, err := fd.named(ctx, id)
 	if err != nil {
 		return reader.Decision{}, err
@@ -195,10 +197,15 @@ func (fd finder) stored(ctx context.Context, id, flag string, at time.Time, with
 	if len(all) == 0 {
 		a := fd.elsewhere(ctx, id, nil, within)
 		if all = a.Rows; len(all) == 0 {
+			var said *reader.Completeness
+			if begun != nil {
+				said = ended(fd.Call, *begun, complete.Facts{Partly: !a.Complete()})
+			}
 			if fd.AsJSON {
-				fd.jsonOfID(nil, a, "")
+				fd.jsonOfID(nil, a, "", said)
 			}
 			fd.absent(a)
+			tellComplete(fd.Call, said)
 			return reader.Decision{}, frame.Exit(1)
 		}
 	}

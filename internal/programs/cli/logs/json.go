@@ -52,7 +52,7 @@ func orNull(raw json.RawMessage) json.RawMessage {
 
 // jsonPart prints a part of a search as JSON; the parts together are one object. The number before counts those that were printed
 // before; it is below 0 at the beginning. Decisions from later on were left out; zero: none were.
-func (p *printer) jsonPart(decisions []reader.Decision, before int, last bool, next string, later time.Time, unknown string) {
+func (p *printer) jsonPart(decisions []reader.Decision, before int, last bool, next string, later time.Time, unknown string, said *reader.Completeness) {
 	if before < 0 {
 		p.Say("{\n  \"decisions\": [")
 		before = 0
@@ -79,12 +79,12 @@ func (p *printer) jsonPart(decisions []reader.Decision, before int, last bool, n
 			text, _ := json.Marshal(unknown) //nolint:errchkjson // a string
 			p.Say(",\n  \"edits_unknown\": %s", term.Safe(escape.JSON(text)))
 		}
-		p.Say("\n}\n")
+		p.Say("%s\n}\n", term.Safe(jsonComplete(said)))
 	}
 }
 
 // jsonOfID prints the decisions of an id as JSON, with the other places of the id. edits is why edits are unknown.
-func (p *printer) jsonOfID(decisions []reader.Decision, a *lookup.Answer, edits string) {
+func (p *printer) jsonOfID(decisions []reader.Decision, a *lookup.Answer, edits string, said *reader.Completeness) {
 	all := []jsonDecision{}
 	for _, d := range decisions {
 		all = append(all, decisionOf(d))
@@ -94,7 +94,8 @@ func (p *printer) jsonOfID(decisions []reader.Decision, a *lookup.Answer, edits 
 		Next      string         `json:"next"`
 		Edits     string         `json:"edits_unknown,omitempty"` // why it may not be known that they were edited
 		jsonElsewhere
-	}{all, "", edits, elsewhereOf(a)})
+		*reader.Completeness
+	}{all, "", edits, elsewhereOf(a), said})
 }
 
 // jsonLines prints decisions as JSON, a line for each.
