@@ -22,6 +22,7 @@ type whyInput struct {
 type Explained struct {
 	reader.Explanation
 	Elsewhere
+	Partly
 }
 
 type whyOutput struct{ Body Explained }
@@ -38,6 +39,7 @@ type Difference struct {
 	B       DecisionName    `json:"b"`
 	Changes []reader.Change `json:"changes" nullable:"false" doc:"In the order of B's names. They may be personal data"`
 	More    int             `json:"more" doc:"How many more there are"`
+	Partly
 }
 
 // DecisionName names one decision; of several with an id the newest.
@@ -96,7 +98,7 @@ func (s *api) why(ctx context.Context, c caller, in *whyInput) (*whyOutput, erro
 		return nil, err
 	}
 	s.read(c, "explain-decision", append([]reader.Decision{d}, neighbours(x)...), true)
-	return &whyOutput{Explained{x, around}}, nil
+	return &whyOutput{Explained{Explanation: x, Elsewhere: around}}, nil
 }
 
 // neighbours are the other decisions in an explanation.

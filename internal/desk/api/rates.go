@@ -37,6 +37,7 @@ type Rates struct {
 	Until       *time.Time `json:"until,omitempty" doc:"Without it: now"`
 	StepSeconds float64    `json:"step_seconds"`
 	Lines       []RateLine `json:"lines" nullable:"false"`
+	Partly
 }
 
 type statsOutput struct{ Body Rates }

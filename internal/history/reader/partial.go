@@ -1,6 +1,7 @@
 package reader
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -67,6 +68,29 @@ func (p *Parts) Err() error {
 		return nil
 	}
 	return &PartialError{p.missed}
+}
+
+type partsKey struct{}
+
+// WithParts returns a context in which stores note the shards that they miss, and answer without an error. The parts are
+// for one goroutine.
+func WithParts(ctx context.Context) (context.Context, *Parts) {
+	parts := &Parts{}
+	return context.WithValue(ctx, partsKey{}, parts), parts
+}
+
+// PartsOf returns the parts of a context of [WithParts], else nil.
+func PartsOf(ctx context.Context) *Parts {
+	parts, _ := ctx.Value(partsKey{}).(*Parts)
+	return parts
+}
+
+// NotAsked returns the names of the shards that were noted. Nil parts have none.
+func (p *Parts) NotAsked() []string {
+	if p == nil || len(p.missed) == 0 {
+		return nil
+	}
+	return (&PartialError{p.missed}).Missing()
 }
 
 // AsPartial returns the [PartialError] of an error; nil: it is none, and there is no answer.

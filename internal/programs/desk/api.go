@@ -10,6 +10,7 @@ import (
 
 	"docket/internal/desk/api"
 	"docket/internal/desk/worker"
+	"docket/internal/history/lookup"
 	"docket/internal/history/reader"
 	"docket/internal/postgres/historydb"
 	"docket/internal/postgres/ledgerdb"
@@ -44,9 +45,12 @@ func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg *pro
 	if err != nil {
 		return err
 	}
-	elsewhere := shareLook(s, p.parts.asked).Find
+	decisions, elsewhere := reader.Store(historydb.NewReader(p.parts.asked.DB)), shareLook(s, p.parts.asked).Find
+	if all := p.parts.everywhere; all != nil {
+		decisions, elsewhere = all.Decisions, lookup.NewShared(all.Look).Find
+	}
 	handler, err := api.New(api.Config{Version: buildinfo.String(), Lease: s.DeskLease, Registry: reg}, api.Ports{
-		Book: ledgerdb.New(p.parts.asked.DB), Trial: trial, Horizon: horizon, Decisions: historydb.NewReader(p.parts.asked.DB), Question: question, WhereIs: whereIs(s, elsewhere), Elsewhere: elsewhere,
+		Book: ledgerdb.New(p.parts.asked.DB), Trial: trial, Horizon: horizon, Decisions: decisions, Question: question, WhereIs: whereIs(s, elsewhere), Elsewhere: elsewhere,
 	}, auth, p.log)
 	if err != nil {
 		return config.Complaint{Variable: "DOCKET_DESK_API_CLIENTS", Text: err.Error()}

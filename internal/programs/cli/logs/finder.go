@@ -31,7 +31,7 @@ func withinFault(within time.Duration) error {
 // finder finds decisions by their ids, in the table and elsewhere.
 type finder struct{ *printer }
 
-func newFinder(call frame.Call) finder { return finder{&printer{Call: call}} }
+func newFinder(call frame.Call) finder { return finder{&printer{Call: call.Asking()}} }
 
 // elsewhere looks for an id in every home; rows are those of the table.
 func (fd finder) elsewhere(ctx context.Context, id string, rows []reader.Decision, within time.Duration) *lookup.Answer {
@@ -87,6 +87,7 @@ func (fd finder) absent(a *lookup.Answer) {
 	for _, g := range a.NotLooked {
 		fd.Tell("  not looked at completely: %s\n", g.String())
 	}
+	fd.tellPartial()
 	if a.Nowhere() {
 		fd.Tell("  to search for longer, and what was read already: docket where-is %s\n", term.ShellWord(a.ID))
 		fd.Tell("  if the id is shortened, give its first %d or more characters\n", reader.LeastID)
@@ -169,6 +170,7 @@ func jsonClaims(others []ledger.Entry) []jsonClaim {
 // named finds the decisions of an id, or of the only id that begins with these characters. It lists several.
 func (fd finder) named(ctx context.Context, id string) ([]reader.Decision, error) {
 	all, err := reader.Named(ctx, fd.Sys.Decisions, id)
+	err = fd.parts.Pass(err)
 	var several *reader.AmbiguousError
 	switch {
 	case errors.As(err, &several):

@@ -144,7 +144,7 @@ func (l *search) searched(ctx context.Context, f reader.Filter) error {
 		if errors.Is(err, reader.ErrCursor) {
 			return frame.Misuse("--after is not a cursor of this search: copy it as it was printed, with the same flags")
 		}
-		if err != nil {
+		if err = l.parts.Pass(err); err != nil {
 			return err // it names the act
 		}
 		unknown := l.edits(ctx, found.Decisions, l.full)
@@ -169,6 +169,9 @@ func (l *search) searched(ctx context.Context, f reader.Filter) error {
 				l.tellEdits(unknown)
 			}
 			l.tellLater(f, later)
+			if !l.AsJSON || l.lines {
+				l.tellPartial()
+			}
 			return nil
 		}
 	}
@@ -256,6 +259,7 @@ func (l *search) one(ctx context.Context, id string) error {
 		l.jsonLines(all)
 		l.listClaims(l.Tell, a.Letters)
 		l.listFound(l.Tell, a, a.Elsewhere())
+		l.tellPartial()
 	case l.AsJSON:
 		l.jsonOfID(all, a, edits)
 	default:
@@ -271,6 +275,7 @@ func (l *search) one(ctx context.Context, id string) error {
 		l.tellEdits(edits)
 		l.sayElsewhere(a)
 		l.Say("\nTo explain it: docket why %s\n", term.ShellWord(all[0].ID))
+		l.tellPartial()
 	}
 	return nil
 }

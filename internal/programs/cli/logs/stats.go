@@ -22,7 +22,7 @@ const (
 
 // stats is docket stats.
 type stats struct {
-	frame.Call
+	*printer
 	choose   decisionFlags
 	by, step string
 	limit    int
@@ -31,7 +31,7 @@ type stats struct {
 
 // Stats makes the command that counts decisions.
 func Stats(call frame.Call) *cobra.Command {
-	t := &stats{Call: call}
+	t := &stats{printer: &printer{Call: call.Asking()}}
 	c := &cobra.Command{
 		Use: "stats [flags]", Short: "Count decisions and deny rates, by path or service", DisableFlagsInUseLine: true,
 		Long: "Count decisions by path or service, most denied first.\n\n" +
@@ -69,14 +69,17 @@ func Stats(call frame.Call) *cobra.Command {
 // count counts decisions and prints the result.
 func (t *stats) count(ctx context.Context, q reader.StatsQuery) error {
 	lines, err := t.Sys.Decisions.Stats(ctx, q)
-	if err != nil {
+	if err = t.parts.Pass(err); err != nil {
 		return err
 	}
 	if t.AsJSON {
-		t.Print(statsOf(q, t.by, lines))
+		out := statsOf(q, t.by, lines)
+		out.jsonPartial = t.partial()
+		t.Print(out)
 		return nil
 	}
 	t.rows(q, rated(lines))
+	t.tellPartial()
 	return nil
 }
 
@@ -285,6 +288,7 @@ type jsonStats struct {
 	Until *time.Time     `json:"until"` // null: now
 	Step  float64        `json:"step_seconds"`
 	Lines []jsonStatLine `json:"lines"`
+	jsonPartial
 }
 
 type jsonStatLine struct {
