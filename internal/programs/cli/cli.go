@@ -265,7 +265,7 @@ func whole(env Env) (config.Settings, []config.Complaint, bool) {
 	looked := env
 	looked.Program = config.Consumer
 	s, warnings, ok := settings(looked)
-	s.DeskGroup = config.Lookup(config.Desk, env.Environ, "DOCKET_DESK_GROUP")
+	s = s.WithDeskGroup(config.Lookup(config.Desk, env.Environ, "DOCKET_DESK_GROUP"))
 	s.DeskRetryTopics = strings.FieldsFunc(config.Lookup(config.Desk, env.Environ, "DOCKET_DESK_RETRY_TOPICS"), func(r rune) bool { return r == ',' || r == ' ' })
 	return s, warnings, ok
 }

@@ -32,7 +32,7 @@ type listener struct {
 const tokensVariable = "DOCKET_DESK_API_TOKENS"
 
 // openAPI listens and makes the API, where an address is set.
-func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg *prometheus.Registry) error {
+func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg prometheus.Registerer) error {
 	s := p.settings
 	if s.DeskAPIAddr == "" {
 		return nil

@@ -34,7 +34,7 @@ const (
 )
 
 // open makes the real parts. None of them dials.
-func open(s config.Settings, o Options, log zerolog.Logger, reg *prometheus.Registry) (p *parts, err error) {
+func open(s config.Settings, o Options, log zerolog.Logger, reg prometheus.Registerer) (p *parts, err error) {
 	var closers []func()
 	closeAll := func() {
 		for i := len(closers) - 1; i >= 0; i-- {

@@ -100,6 +100,14 @@ func Shares(s config.Settings) map[string]*shards.Share {
 	return all
 }
 
+// Labelled returns a registry that gives all metrics of a shard the label shard. Without shards it is reg.
+func Labelled(s config.Settings, reg *prometheus.Registry) prometheus.Registerer {
+	if s.ShardName == "" {
+		return reg
+	}
+	return prometheus.WrapRegistererWith(prometheus.Labels{"shard": s.ShardName}, reg)
+}
+
 // maxConns is the size of the pool where the URL does not say: every partition that is carried wants a connection,
 // and they are only made when they are wanted.
 const maxConns = 16

@@ -78,6 +78,15 @@ func (s Settings) ofShard(of string) Settings {
 	return s
 }
 
+// WithDeskGroup returns the settings with the group of the desk. In a shard it has the shard's name behind it.
+func (s Settings) WithDeskGroup(group string) Settings {
+	s.DeskGroup = group
+	if s.base != nil {
+		s.DeskGroup += "-" + s.ShardName
+	}
+	return s
+}
+
 // FreshDatabaseURL returns the URL of the database as it is now, like [Settings.Fresh].
 func (s Settings) FreshDatabaseURL() (Secret, error) {
 	if !s.asked {
