@@ -17,7 +17,8 @@ const (
 	faultCluster = iota
 	faultGroup
 	faultTopic
-	faultNeeded // a topic of SourceConfig.Needs
+	faultNeeded  // a topic of SourceConfig.Needs
+	faultUnowned // comes last, because it concerns no partition of this process
 	faultKinds
 )
 
@@ -76,11 +77,18 @@ func (s *clientFaults) clearCommit(_ string, partition int32) {
 	delete(s.commit, partition)
 }
 
-// first returns the fault that explains most.
+// of returns the fault of a kind, nil if there is none.
+func (s *clientFaults) of(kind int) *FaultError {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.faults[kind]
+}
+
+// first returns the fault that explains most, other than faultUnowned.
 func (s *clientFaults) first() *FaultError {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, f := range s.faults {
+	for _, f := range s.faults[:faultUnowned] {
 		if f != nil {
 			return f
 		}

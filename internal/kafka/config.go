@@ -11,6 +11,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl"
 	"github.com/twmb/franz-go/plugin/kprom"
+
+	"docket/internal/consumer/shards"
 )
 
 // Config holds the settings shared by all clients of the package. Only Brokers is required.
@@ -50,6 +52,9 @@ type Config struct {
 	Dialer func(ctx context.Context, network, address string) (net.Conn, error)
 	// Hooks are added to the clients' own hooks.
 	Hooks []kgo.Hook
+	// Shares are the parts of topics that this process works on, by topic. Sources, readers and publishers leave the
+	// other partitions alone. Topics that are not named are whole. Default none.
+	Shares map[string]*shards.Share
 }
 
 func (c Config) withDefaults() Config {

@@ -48,3 +48,21 @@ func lone(sc SourceConfig) *session {
 	sc = sc.withDefaults(Config{})
 	return &session{source: &Source{sc: sc, room: newRoom(sc)}, parts: map[int32]*Assignment{}}
 }
+
+// Claim is what a member says that it has of a topic.
+type Claim struct {
+	Generation int32
+	Owned      []int32
+}
+
+// Divide exports divide.
+func Divide(partitions []int32, claims []Claim) map[int32]int {
+	members := make([]candidate, len(claims))
+	for i, c := range claims {
+		members[i] = candidate{generation: c.Generation, owned: c.Owned}
+	}
+	return divide(partitions, members)
+}
+
+// PartitionerOf exports partitionerOf.
+var PartitionerOf = partitionerOf

@@ -29,6 +29,7 @@ const (
 	ReasonUnreadable     Reason = "unreadable"      // a set of records is damaged, or of an unknown kind
 	ReasonSetTooLarge    Reason = "set_too_large"   // a set of records takes too much memory when opened
 	ReasonGroup          Reason = "group"           // the group does not accept this member
+	ReasonUnowned        Reason = "unowned"         // no shard has the partition
 	ReasonOther          Reason = "other"           // anything else; the code names it
 )
 
@@ -44,6 +45,7 @@ var hints = map[Reason]string{
 	ReasonUnreadable:     "inspect the records with a console consumer; to skip them, stop the program and move the group's offset",
 	ReasonSetTooLarge:    "one set of records takes more memory once it is opened than a set may: raise DOCKET_BATCH_MAX_BYTES to a quarter of it, with the memory for that, and restart; or skip the set",
 	ReasonGroup:          "check the group's name, its other members' protocol and the timeouts that the brokers allow",
+	ReasonUnowned:        "give them to a shard in DOCKET_SHARDS of all programs, and restart all",
 	ReasonOther:          "see the brokers' logs",
 }
 

@@ -16,6 +16,7 @@ const leaveTimeout = 3 * time.Second
 func (s *session) assigned(_ context.Context, client *kgo.Client, added map[string][]int32) {
 	member, _ := client.GroupMetadata()
 	var begun []*Assignment
+	var foreign []int32
 	s.mu.Lock()
 	switch {
 	case s.stopping || s.broken != nil:
@@ -30,6 +31,10 @@ func (s *session) assigned(_ context.Context, client *kgo.Client, added map[stri
 	}
 	s.member, s.joined, s.changed = member, true, time.Now()
 	for _, p := range added[s.source.sc.Topic] {
+		if !s.source.share().Has(p) { // a leader of another kind gave it to us; it is another shard's
+			foreign = append(foreign, p)
+			continue
+		}
 		a := newAssignment(s.base, s, s.source.sc.Topic, p, member)
 		s.parts[p] = a
 		begun = append(begun, a)
@@ -45,6 +50,11 @@ func (s *session) assigned(_ context.Context, client *kgo.Client, added map[stri
 	for _, a := range begun {
 		s.flow(a) // a pause outlives the loss of a partition
 		go s.carry(a)
+	}
+	if len(foreign) > 0 {
+		client.PauseFetchPartitions(map[string][]int32{s.source.sc.Topic: foreign})
+		s.source.logger.Error().Ints32("partitions", foreign).
+			Str("hint", "another program is the leader of this group; every shard needs a group of its own").Msg("partitions of other shards refused")
 	}
 	if len(begun) > 0 {
 		s.source.logger.Info().Ints32("partitions", added[s.source.sc.Topic]).Int("assigned", total).Msg("partitions assigned")

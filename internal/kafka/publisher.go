@@ -120,7 +120,7 @@ func (pc PublisherConfig) options(cfg Config, logger kgo.Logger, on *stage, batc
 		kgo.MaxBufferedRecords(1<<20), // the limit is in bytes: one array can bring a hundred thousand decisions
 		kgo.ProducerBatchCompression(kgo.Lz4Compression(), kgo.NoCompression()),
 		kgo.ProducerLinger(pc.Linger),
-		kgo.RecordPartitioner(kgo.UniformBytesPartitioner(64<<10, true, true, nil)), // by key, as Java clients do
+		kgo.RecordPartitioner(partitionerOf(cfg.Shares)),
 	)...)
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Reader reads topics and committed offsets from outside. It joins no group and commits nothing. It is safe for
-// concurrent use.
+// Reader reads topics and committed offsets from outside. It joins no group and commits nothing. Of a topic in
+// Config.Shares it has the partitions of the share alone. It is safe for concurrent use.
 type Reader struct {
 	cfg    Config
 	client *kgo.Client
@@ -54,9 +54,9 @@ func (r *Reader) Committed(ctx context.Context, group, topic string) (map[int32]
 		}
 		return nil, f
 	}
-	done := make(map[int32]int64)
+	done, share := make(map[int32]int64), r.cfg.Shares[topic]
 	responses.Each(func(o kadm.OffsetResponse) {
-		if o.Topic == topic && o.At >= 0 {
+		if o.Topic == topic && o.At >= 0 && share.Has(o.Partition) {
 			done[o.Partition] = o.At
 		}
 	})
@@ -65,21 +65,21 @@ func (r *Reader) Committed(ctx context.Context, group, topic string) (map[int32]
 
 // Starts returns the first offsets that a topic still holds, by partition. The error is a [*FaultError].
 func (r *Reader) Starts(ctx context.Context, topic string) (map[int32]int64, error) {
-	return offsetsOf(topic)(r.admin.ListStartOffsets(ctx, topic))
+	return r.offsetsOf(topic)(r.admin.ListStartOffsets(ctx, topic))
 }
 
 // Ends returns the offsets of a topic's next records, by partition. The error is a [*FaultError].
 func (r *Reader) Ends(ctx context.Context, topic string) (map[int32]int64, error) {
-	return offsetsOf(topic)(r.admin.ListEndOffsets(ctx, topic))
+	return r.offsetsOf(topic)(r.admin.ListEndOffsets(ctx, topic))
 }
 
 // Since returns the first offsets whose records have a Kafka timestamp not before at, by partition. It is the end if
 // there is no such record. The error is a [*FaultError].
 func (r *Reader) Since(ctx context.Context, topic string, at time.Time) (map[int32]int64, error) {
-	return offsetsOf(topic)(r.admin.ListOffsetsAfterMilli(ctx, at.UnixMilli(), topic))
+	return r.offsetsOf(topic)(r.admin.ListOffsetsAfterMilli(ctx, at.UnixMilli(), topic))
 }
 
-func offsetsOf(topic string) func(kadm.ListedOffsets, error) (map[int32]int64, error) {
+func (r *Reader) offsetsOf(topic string) func(kadm.ListedOffsets, error) (map[int32]int64, error) {
 	return func(all kadm.ListedOffsets, err error) (map[int32]int64, error) {
 		if err == nil {
 			err = all.Error()
@@ -87,8 +87,12 @@ func offsetsOf(topic string) func(kadm.ListedOffsets, error) (map[int32]int64, e
 		if err != nil {
 			return nil, fault("list the offsets of", topic, -1, err)
 		}
-		offsets := make(map[int32]int64)
-		all.Each(func(o kadm.ListedOffset) { offsets[o.Partition] = o.Offset })
+		offsets, share := make(map[int32]int64), r.cfg.Shares[topic]
+		all.Each(func(o kadm.ListedOffset) {
+			if share.Has(o.Partition) {
+				offsets[o.Partition] = o.Offset
+			}
+		})
 		return offsets, nil
 	}
 }

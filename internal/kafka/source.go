@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"docket/internal/consumer/shards"
 )
 
 // SourceConfig says what is read and in which portions. Topic and Group are required.
@@ -108,6 +110,8 @@ type Source struct {
 	keeping  keeping
 	// partitions is the number that the topic has; 0 while it is not known.
 	partitions atomic.Int64
+	// unowned is the number of partitions that no shard has.
+	unowned atomic.Int64
 	// committed is the time of the last accepted commit, in Unix nanoseconds; 0 before the first.
 	committed atomic.Int64
 	polled    func() // called after a poll, before its records are queued; tests widen the gap here
@@ -157,12 +161,15 @@ func NewSource(cfg Config, sc SourceConfig, logger zerolog.Logger, reg prometheu
 	return s, nil
 }
 
+// share returns the part of the topic that the group reads; nil: all of it.
+func (s *Source) share() *shards.Share { return s.cfg.Shares[s.sc.Topic] }
+
 func (s *Source) options(base context.Context, sess *session) []kgo.Opt {
 	return s.cfg.options(s.client, append(s.stage.play(),
 		kgo.WithContext(base),
 		kgo.WithHooks(&s.faults),
 		kgo.ConsumerGroup(s.sc.Group),
-		kgo.Balancers(kgo.CooperativeStickyBalancer()),
+		kgo.Balancers(balancerOf(s.share())),
 		kgo.SessionTimeout(s.cfg.SessionTimeout),
 		kgo.RebalanceTimeout(s.cfg.RebalanceTimeout),
 		kgo.HeartbeatInterval(s.cfg.HeartbeatInterval),
@@ -260,9 +267,12 @@ func (s *Source) Assigned() int {
 	return n
 }
 
-// Partitions returns the number of partitions of the topic, with those of other members. It is 0 until the brokers told
-// it, and follows a change within SourceConfig.WatchInterval.
+// Partitions returns the number of partitions of the topic, with those of other members, and without those of other
+// shards. It is 0 until the brokers told it, and follows a change within SourceConfig.WatchInterval.
 func (s *Source) Partitions() int { return int(s.partitions.Load()) }
+
+// Unowned returns the number of partitions of the topic that no shard has, and nobody reads. It is 0 without shards.
+func (s *Source) Unowned() int { return int(s.unowned.Load()) }
 
 // Joined reports whether the group gave this member an assignment, maybe an empty one, and still knows it.
 func (s *Source) Joined() bool {
@@ -287,6 +297,9 @@ func (s *Source) Fault() error {
 		if f := a.fault(); f != nil {
 			return f
 		}
+	}
+	if f := s.faults.of(faultUnowned); f != nil {
+		return f
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package kafka
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -268,7 +269,11 @@ func (s *session) look(ctx context.Context) bool {
 		return false
 	}
 	src.faults.clear(faultTopic)
-	src.partitions.Store(int64(len(meta.Topics[src.sc.Topic].Partitions)))
+	n := len(meta.Topics[src.sc.Topic].Partitions)
+	if before := src.partitions.Swap(int64(src.share().Count(n))); src.share() != nil && before != src.partitions.Load() {
+		s.client.ForceMetadataRefresh() // the group shares out what the client knows, which is a minute old at most
+	}
+	s.lookUnowned(n)
 	parts := s.assignments()
 	if len(parts) > 0 {
 		s.measure(ctx, parts)
@@ -276,10 +281,25 @@ func (s *session) look(ctx context.Context) bool {
 	s.mu.Lock()
 	joined := s.joined
 	s.mu.Unlock()
-	if joined && len(parts) == 0 {
+	if joined && len(parts) == 0 && src.Partitions() > 0 {
 		s.askForForgotten(ctx)
 	}
 	return joined
+}
+
+// lookUnowned sets a fault while the topic has partitions that no shard has. Nobody reads them.
+func (s *session) lookUnowned(n int) {
+	src := s.source
+	none := src.share().Unowned(n)
+	src.unowned.Store(int64(len(none)))
+	if len(none) == 0 {
+		src.faults.clear(faultUnowned)
+		return
+	}
+	src.faults.set(faultUnowned, &FaultError{
+		Reason: ReasonUnowned, Act: "read", Topic: src.sc.Topic, Partition: none[0], Offset: -1,
+		Hint: fmt.Sprintf("the topic has %d partitions, and %d of them, from %d on, belong to no shard: nobody reads them; %s", n, len(none), none[0], hints[ReasonUnowned]),
+	})
 }
 
 // askForForgotten asks the group to assign the topic's partitions again if no member has them. The leader of the

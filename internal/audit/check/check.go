@@ -40,10 +40,25 @@ const Timeout = time.Minute
 func All(ctx context.Context, s config.Settings) []Result {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
+	if !s.OfAllShards() {
+		return append(one(ctx, s), spool(s)...)
+	}
+	var all []Result
+	for _, of := range s.ByShard() {
+		for _, r := range one(ctx, of) {
+			r.What = "shard " + of.ShardName + ", " + r.What
+			all = append(all, r)
+		}
+	}
+	return append(all, spool(s)...)
+}
+
+// one checks all that a process of one shard needs, or of a Docket without shards.
+func one(ctx context.Context, s config.Settings) []Result {
 	all := cluster(ctx, s)
 	all = append(all, database(ctx, s)...)
-	all = append(all, limits(ctx, s)...)
-	return append(all, spool(s)...)
+	all = append(all, keys(ctx, s)...)
+	return append(all, limits(ctx, s)...)
 }
 
 // Uploads checks the settings of the collector: brokers, and the topics that it writes to.
@@ -129,5 +144,5 @@ func database(ctx context.Context, s config.Settings) []Result {
 		}
 		all = append(all, r)
 	}
-	return all
+	return append(all, foreign(ctx, s, db)...)
 }

@@ -105,6 +105,7 @@ func topic(s config.Settings, t kafka.Topic, src sources) []Result {
 		}
 		return []Result{one}
 	}
+	owned(s, t, src, &r)
 	permissions(s, t, &r)
 	retries(s, t, &r)
 	durability(t, &r)

@@ -28,6 +28,7 @@ type Decision struct {
 	Bundles     json.RawMessage `json:"bundles,omitempty"`
 	Origin      Origin          `json:"origin"`
 	StoredAt    time.Time       `json:"stored_at"`
+	Shard       string          `json:"shard,omitempty" doc:"The shard that has it. Without shards it is missing"`
 	UploadedBy  *string         `json:"uploaded_by,omitempty" doc:"The client of the collector: the name of its token or certificate. Missing where no collector took the decision, or where no key proves it"`
 	Edited      *reader.Edit    `json:"edited,omitempty" doc:"The edit of a dead letter that produced it: it is not what OPA sent. What changed and the original are there where the payload is"`
 	Ahead       int64           `json:"ahead_seconds,omitempty" doc:"How much later its timestamp is than when it was stored, where that is more than an hour: a clock was wrong, or the timestamp was made up"`
@@ -39,7 +40,7 @@ type Decision struct {
 func decisionOf(d reader.Decision) Decision {
 	return Decision{
 		ID: d.ID, Timestamp: d.Time.UTC(), Verdict: d.Verdict, Allowed: d.Allowed, Path: d.Path, Service: d.Service, RequestedBy: d.RequestedBy, ReqID: d.ReqID,
-		OPAID: d.OPAID, OPAVersion: d.OPAVersion, Labels: d.Labels, Bundles: d.Bundles, StoredAt: d.StoredAt.UTC(), UploadedBy: d.UploadedBy, Edited: d.Edit, Ahead: int64(d.Ahead() / time.Second), Decision: d.Raw, Unfaithful: d.Unfaithful, Unreadable: d.Unreadable,
+		OPAID: d.OPAID, OPAVersion: d.OPAVersion, Labels: d.Labels, Bundles: d.Bundles, StoredAt: d.StoredAt.UTC(), Shard: d.Shard, UploadedBy: d.UploadedBy, Edited: d.Edit, Ahead: int64(d.Ahead() / time.Second), Decision: d.Raw, Unfaithful: d.Unfaithful, Unreadable: d.Unreadable,
 		Origin: Origin{Topic: d.Topic, Partition: d.Partition, Offset: d.Offset, Index: &d.Index},
 	}
 }
@@ -146,6 +147,7 @@ type DecisionList struct {
 	EditsUnknown string     `json:"edits_unknown,omitempty" doc:"Why it is not known which of these an edit of the last minutes produced, and who edited"`
 	Reached      *time.Time `json:"reached,omitempty" doc:"How far was looked, where time was over before the page was full: go on with next"`
 	reader.Completeness
+	Partly
 }
 
 type searchOutput struct{ Body DecisionList }
@@ -161,6 +163,7 @@ type DecisionsOfID struct {
 	EditsUnknown string     `json:"edits_unknown,omitempty" doc:"Why it is not known whether an edit of the last minutes produced them, and who edited"`
 	Elsewhere
 	reader.Completeness
+	Partly
 }
 
 type decisionsOutput struct{ Body DecisionsOfID }

@@ -285,7 +285,7 @@ func register[I, O any](s *api, r route, handle func(context.Context, caller, *I
 			}
 			defer s.leave()
 		}
-		out, err := handle(ctx, callerOf(ctx), in)
+		out, err := whole(ctx, func(ctx context.Context) (*O, error) { return handle(ctx, callerOf(ctx), in) })
 		if err != nil {
 			return nil, s.refused(r, callerOf(ctx), err)
 		}

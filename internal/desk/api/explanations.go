@@ -24,6 +24,7 @@ type Explained struct {
 	reader.Explanation
 	Elsewhere
 	reader.Completeness
+	Partly
 }
 
 type whyOutput struct{ Body Explained }
@@ -40,6 +41,7 @@ type Difference struct {
 	B       DecisionName    `json:"b"`
 	Changes []reader.Change `json:"changes" nullable:"false" doc:"In the order of B's names. They may be personal data"`
 	More    int             `json:"more" doc:"How many more there are"`
+	Partly
 }
 
 // DecisionName names one decision; of several with an id the newest.
@@ -99,7 +101,7 @@ func (s *api) why(ctx context.Context, c caller, in *whyInput) (*whyOutput, erro
 		return nil, err
 	}
 	s.read(c, "explain-decision", append([]reader.Decision{d}, neighbours(x)...), true)
-	return &whyOutput{Explained{x, around, begun.End(around.facts())}}, nil
+	return &whyOutput{Explained{Explanation: x, Elsewhere: around, Completeness: begun.End(around.facts())}}, nil
 }
 
 // neighbours are the other decisions in an explanation.

@@ -28,6 +28,7 @@ type Stored struct {
 	Decisions    []Decision `json:"decisions" nullable:"false" doc:"In the order in which they were stored"`
 	EditsUnknown string     `json:"edits_unknown,omitempty" doc:"Why it is not known which of these an edit of the last minutes produced, and who edited"`
 	Tail         string     `json:"tail" doc:"Where to go on"`
+	Partly
 }
 
 type followOutput struct{ Body Stored }
@@ -73,7 +74,7 @@ func (s *api) followed(places Places) func(context.Context, caller, *followInput
 			s.read(c, "follow-decisions", found, in.Payload)
 		}
 		unknown := s.edits(ctx, found, in.Payload)
-		return &followOutput{Stored{decisionsOf(found), unknown, text}}, nil
+		return &followOutput{Stored{Decisions: decisionsOf(found), EditsUnknown: unknown, Tail: text}}, nil
 	}
 }
 

@@ -39,6 +39,7 @@ type Rates struct {
 	StepSeconds float64    `json:"step_seconds"`
 	Lines       []RateLine `json:"lines" nullable:"false"`
 	reader.Completeness
+	Partly
 }
 
 type statsOutput struct{ Body Rates }

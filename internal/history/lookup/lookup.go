@@ -75,6 +75,8 @@ type Look struct {
 	Hint func(error) string
 	// Now returns the time; nil: time.Now.
 	Now func() time.Time
+	// Shards are the lookups of several shards, which take the place of all others but Limits. Empty: there are none.
+	Shards []ShardLook
 }
 
 func (l *Look) now() time.Time {
@@ -189,6 +191,9 @@ func (l *Look) Find(ctx context.Context, id string) Answer { return l.All(ctx, [
 // spools to the parking topic, then to the dead-letter topics, the ledger and the rows. It searches in that order, so
 // that it sees a moving record at least once.
 func (l *Look) All(ctx context.Context, ids []string) []Answer {
+	if len(l.Shards) > 0 {
+		return l.allShards(ctx, ids)
+	}
 	s := newSearch(l, ids)
 	limits := l.Limits.withDefaults()
 	within, cancel := context.WithTimeout(ctx, limits.Within)

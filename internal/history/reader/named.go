@@ -26,18 +26,29 @@ const candidates = 5
 
 // Named returns the decisions of an id, oldest first, or of the only stored id that begins with it, if that has
 // [LeastID] characters. An exact id wins over a longer one. nil means none. The error may be an [*AmbiguousError] or
-// [ErrWhole].
+// [ErrWhole]. A [*PartialError] comes with what the other shards have.
 func Named(ctx context.Context, s Store, id string) ([]Decision, error) {
+	var parts Parts
 	all, err := s.ByID(ctx, id)
-	if err != nil || len(all) > 0 || len(id) < LeastID || isUUID(id) {
-		return all, err
+	if err = parts.Pass(err); err != nil {
+		return nil, err
+	}
+	if len(all) > 0 || len(id) < LeastID || isUUID(id) {
+		return all, parts.Err()
 	}
 	found, err := s.Begins(ctx, id, candidates+1)
+	err = parts.Pass(err)
 	switch {
-	case err != nil || len(found) == 0:
+	case err != nil:
 		return nil, err
+	case len(found) == 0:
+		return nil, parts.Err()
 	case len(found) == 1:
-		return s.ByID(ctx, found[0].ID)
+		all, err = s.ByID(ctx, found[0].ID)
+		if err = parts.Pass(err); err != nil {
+			return nil, err
+		}
+		return all, parts.Err()
 	}
 	several := &AmbiguousError{More: len(found) > candidates}
 	for _, d := range found[:min(len(found), candidates)] {

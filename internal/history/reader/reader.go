@@ -66,6 +66,7 @@ type Row struct {
 	Offset      int64
 	Index       int
 	StoredAt    time.Time
+	Shard       string  // that has it; empty without shards
 	UploadedBy  *string // the client of the collector: the name of its token or certificate
 	// EditedAuditID is the audit line of the edit that produced the row, nil if the row is what OPA sent. A recent
 	// edit may not be marked yet: see [AddEdits].
@@ -137,7 +138,7 @@ type Stats struct {
 	Counts map[Verdict]int64
 }
 
-// Store reads decisions. Its errors are safe to show.
+// Store reads decisions. Its errors are safe to show. With a [*PartialError] comes an answer without some shards.
 type Store interface {
 	// Search finds decisions by keyset, without counting earlier ones.
 	Search(ctx context.Context, f Filter, p Page) (Found, error)

@@ -26,6 +26,8 @@ type Around struct {
 	Short bool
 	// InputTooLong says that SameInput could not be searched.
 	InputTooLong bool
+
+	parts Parts // shards that some search missed
 }
 
 // Since says since when a subject's decisions of a path end as this one did.
@@ -63,13 +65,14 @@ const (
 	lookPages = 20
 )
 
-// Why explains a decision by those that store has around it.
+// Why explains a decision by those that store has around it. A [*PartialError] comes with an explanation by what the
+// other shards have.
 func Why(ctx context.Context, store Store, d Decision, q Question) (Explanation, error) {
 	around, err := find(ctx, store, d, q)
 	if err != nil {
 		return Explanation{}, err
 	}
-	return Explain(d, around, q), nil
+	return Explain(d, around, q), around.parts.Err()
 }
 
 // by returns the subject setting for a decision: an extractor for its path wins over the question's.
@@ -142,7 +145,7 @@ func (a *Around) search(ctx context.Context, store Store, f Filter, n int, oldes
 	p := Page{Limit: n + 1, Payload: true, Oldest: oldest}
 	for range lookPages {
 		found, err := store.Search(ctx, f, p)
-		if err != nil {
+		if err = a.parts.Pass(err); err != nil {
 			return nil, err
 		}
 		for _, d := range found.Decisions {
@@ -207,7 +210,7 @@ func (a *Around) lookThrough(ctx context.Context, store Store, d Decision, r par
 	page := Page{Limit: heavyPage, Payload: true}
 	for range max(lookPages, lookBack/heavyPage) {
 		found, err := store.Search(ctx, f, page)
-		if err != nil {
+		if err = a.parts.Pass(err); err != nil {
 			return err
 		}
 		size := 0

@@ -247,6 +247,15 @@ func Settings(env Env) (s config.Settings, ok bool) {
 	return s, ok
 }
 
+// InShard reports whether the process belongs to a shard, or there are none. Otherwise it prints a complaint.
+func InShard(env Env, s config.Settings) bool {
+	if !s.OfAllShards() {
+		return true
+	}
+	say(env.Stderr, "%v\n", config.Complaint{Variable: "DOCKET_SHARD", Text: "is missing; name one of " + strings.Join(s.Shards().Names(), ", ")})
+	return false
+}
+
 // whole loads the settings of the consumer, for commands that inspect it. A command of docket also gets the group of the
 // desk and the topics that it may retry into.
 func whole(env Env) (config.Settings, []config.Complaint, bool) {
@@ -256,7 +265,7 @@ func whole(env Env) (config.Settings, []config.Complaint, bool) {
 	looked := env
 	looked.Program = config.Consumer
 	s, warnings, ok := settings(looked)
-	s.DeskGroup = config.Lookup(config.Desk, env.Environ, "DOCKET_DESK_GROUP")
+	s = s.WithDeskGroup(config.Lookup(config.Desk, env.Environ, "DOCKET_DESK_GROUP"))
 	s.DeskRetryTopics = strings.FieldsFunc(config.Lookup(config.Desk, env.Environ, "DOCKET_DESK_RETRY_TOPICS"), func(r rune) bool { return r == ',' || r == ' ' })
 	return s, warnings, ok
 }

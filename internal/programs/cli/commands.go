@@ -100,29 +100,33 @@ func Migrate() Command {
 				return Misuse
 			}
 			warn(env, warnings)
-			d, err := app.OpenDatabase(s, env.Program, zerolog.New(zerolog.ConsoleWriter{Out: env.Stderr, NoColor: true, TimeFormat: time.RFC3339}).With().Timestamp().Logger())
-			if err != nil {
-				return Unopened(env, err)
-			}
-			defer d.Close()
-			ctx, end := UntilSignal(env)
-			defer end()
-			applied, err := schema.New(d.DB).Migrate(ctx)
-			if err != nil {
-				say(env.Stderr, "%s: %v\n", env.Called(), err)
-				if hint := db.Hint(err); hint != "" && !strings.Contains(err.Error(), hint) {
-					say(env.Stderr, "%s\n", term.Lines(hint))
-				}
-				return Failed
-			}
-			if applied == 0 {
-				say(env.Stdout, "the schema is up to date\n")
-			} else {
-				say(env.Stdout, "%d migrations applied, the schema is up to date\n", applied)
-			}
-			return Done
+			return eachShard(env, s, false, func(one config.Settings) int { return migrate(env, one) })
 		},
 	}
+}
+
+func migrate(env Env, s config.Settings) int {
+	d, err := app.OpenDatabase(s, env.Program, zerolog.New(zerolog.ConsoleWriter{Out: env.Stderr, NoColor: true, TimeFormat: time.RFC3339}).With().Timestamp().Logger())
+	if err != nil {
+		return Unopened(env, err)
+	}
+	defer d.Close()
+	ctx, end := UntilSignal(env)
+	defer end()
+	applied, err := schema.New(d.DB).Migrate(ctx)
+	if err != nil {
+		say(env.Stderr, "%s: %v\n", env.Called(), err)
+		if hint := db.Hint(err); hint != "" && !strings.Contains(err.Error(), hint) {
+			say(env.Stderr, "%s\n", term.Lines(hint))
+		}
+		return Failed
+	}
+	if applied == 0 {
+		say(env.Stdout, "the schema is up to date\n")
+	} else {
+		say(env.Stdout, "%d migrations applied, the schema is up to date\n", applied)
+	}
+	return Done
 }
 
 // Classify is the command that explains codes.

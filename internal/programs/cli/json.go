@@ -68,6 +68,11 @@ type jsonForwarded struct {
 
 // showWhereJSON is showWhere for programs, with the same exit code.
 func showWhereJSON(w io.Writer, s config.Settings, found *inspect.Whereabouts) int {
+	printJSON(w, whereOf(s, found))
+	return showWhere(io.Discard, s, found)
+}
+
+func whereOf(s config.Settings, found *inspect.Whereabouts) jsonWhere {
 	records := []jsonRecord{}
 	for i := range found.Records {
 		r := &found.Records[i]
@@ -77,15 +82,16 @@ func showWhereJSON(w io.Writer, s config.Settings, found *inspect.Whereabouts) i
 		}
 		records = append(records, record)
 	}
-	printJSON(w, struct {
-		At       time.Time            `json:"at"`
-		Records  []jsonRecord         `json:"records"`
-		Refused  []refusedJSON        `json:"refused,omitempty"` // by the collector
-		Found    []lookup.FoundRecord `json:"found,omitempty"`   // other records with the id
-		Looked   []string             `json:"looked"`
-		Unlooked []string             `json:"not_looked,omitempty"`
-	}{found.At.UTC(), records, refusedOf(found), lookup.Views(found.Found, found.At), append([]string{}, found.Looked...), found.Unlooked})
-	return showWhere(io.Discard, s, found)
+	return jsonWhere{found.At.UTC(), records, refusedOf(found), lookup.Views(found.Found, found.At), append([]string{}, found.Looked...), found.Unlooked}
+}
+
+type jsonWhere struct {
+	At       time.Time            `json:"at"`
+	Records  []jsonRecord         `json:"records"`
+	Refused  []refusedJSON        `json:"refused,omitempty"` // by the collector
+	Found    []lookup.FoundRecord `json:"found,omitempty"`   // other records with the id
+	Looked   []string             `json:"looked"`
+	Unlooked []string             `json:"not_looked,omitempty"`
 }
 
 func decisionOf(s config.Settings, found *inspect.Whereabouts, r *inspect.Record, d *inspect.Decision) jsonDecision {

@@ -59,7 +59,7 @@ func run(env Env) int {
 // [Done].
 func Begin(env Env) (s config.Settings, log zerolog.Logger, code int) {
 	s, warnings, ok := settings(env)
-	if !ok {
+	if !ok || !InShard(env, s) {
 		return s, log, Misuse
 	}
 	log, err := telemetry.Logger(env.Stderr, s.LogLevel, s.LogFormat == "console")

@@ -109,7 +109,7 @@ func runVerify(env Env, o verifyFlags) int {
 		return Misuse
 	}
 	warn(env, warnings)
-	s.DeskGroup = config.Lookup(config.Desk, env.Environ, "DOCKET_DESK_GROUP")
+	s = s.WithDeskGroup(config.Lookup(config.Desk, env.Environ, "DOCKET_DESK_GROUP"))
 	scope := inspect.Scope{Since: o.since.or(time.Hour), Settled: o.settled, Metrics: o.metrics, TryDeadLetters: o.try}
 	for i, q := range from {
 		if _, ours := s.Source(q.Topic); !ours {
@@ -120,6 +120,10 @@ func runVerify(env Env, o verifyFlags) int {
 		}
 		scope.From[verify.Partition{Topic: q.Topic, Number: q.Partition}] = q.Offset
 	}
+	return eachShard(env, s, o.asJSON, func(one config.Settings) int { return verifyOne(env, one, o, scope) })
+}
+
+func verifyOne(env Env, s config.Settings, o verifyFlags, scope inspect.Scope) int {
 	sys, err := inspect.Open(s, inspect.Options{Spools: o.spools, Progress: func(line string) { say(env.Stderr, "%v\n", line) }})
 	if err != nil {
 		return Unopened(env, err)

@@ -67,16 +67,14 @@ func runWhereIs(env Env, q inspect.Query, since time.Time, o inspect.Options, as
 	if env.Shelf != nil {
 		o.Shelf = func(where string) (archive.Shelf, error) { return env.Shelf(where, s) }
 	}
-	sys, err := inspect.Open(s, o)
-	if err != nil {
-		return Unopened(env, err)
-	}
-	defer sys.Close()
 	ctx, end := UntilSignal(env)
 	defer end()
-	found, err := sys.Find(ctx, q, since)
+	if s.OfAllShards() {
+		return whereInShards(ctx, env, s, q, since, o, asJSON)
+	}
+	found, err := whereIn(ctx, s, q, since, o)
 	if err != nil {
-		return unlooked(env, err)
+		return unlookedOrUnopened(env, err)
 	}
 	if asJSON {
 		return showWhereJSON(env.Stdout, s, found)

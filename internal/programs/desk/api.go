@@ -12,6 +12,7 @@ import (
 	"docket/internal/desk/api"
 	"docket/internal/desk/worker"
 	"docket/internal/history/complete"
+	"docket/internal/history/lookup"
 	"docket/internal/history/reader"
 	"docket/internal/postgres/historydb"
 	"docket/internal/postgres/ledgerdb"
@@ -33,7 +34,7 @@ type listener struct {
 const tokensVariable = "DOCKET_DESK_API_TOKENS"
 
 // openAPI listens and makes the API, where an address is set.
-func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg *prometheus.Registry) error {
+func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg prometheus.Registerer) error {
 	s := p.settings
 	if s.DeskAPIAddr == "" {
 		return nil
@@ -46,10 +47,14 @@ func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg *pro
 	if err != nil {
 		return err
 	}
-	decisions := historydb.NewReader(p.parts.asked.DB)
+	rows := historydb.NewReader(p.parts.asked.DB)
 	p.complete = NewWatch(s, p.parts.reader)
 	look := shareLook(s, p.parts.asked, p.parts.reader, func() (time.Time, bool) { return p.complete.Status().Read() })
-	answers := &complete.Answers{Books: decisions, Status: func(context.Context) complete.Status { return p.complete.Status() }}
+	answers := &complete.Answers{Books: rows, Status: func(context.Context) complete.Status { return p.complete.Status() }}
+	decisions := reader.Store(rows)
+	if all := p.parts.everywhere; all != nil { // it is not known what waits for the other shards
+		decisions, look, answers = all.Decisions, lookup.NewShared(all.Look), &complete.Answers{}
+	}
 	handler, err := api.New(api.Config{Version: buildinfo.String(), Lease: s.DeskLease, Registry: reg}, api.Ports{
 		Book: ledgerdb.New(p.parts.asked.DB), Trial: trial, Horizon: horizon, Decisions: decisions, Question: question,
 		WhereIs: whereIs(s, look.Find), Elsewhere: look.Find, Around: look.Around, Complete: answers,

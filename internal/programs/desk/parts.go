@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"docket/internal/audit/inspect"
 	"docket/internal/kafka"
 	"docket/internal/postgres/ledgerdb"
 	"docket/internal/postgres/store"
@@ -14,14 +15,15 @@ import (
 
 // parts are the parts of the desk.
 type parts struct {
-	brokers   kafka.Config
-	sources   []*kafka.Source
-	db        *store.Store
-	ledger    *ledgerdb.Ledger
-	asked     *store.Store // a pool for the API, so that its clients cannot use up the connections of the desk
-	publisher *kafka.Publisher
-	reader    *kafka.Reader
-	close     func() // closes what was opened, in reverse order
+	brokers    kafka.Config
+	sources    []*kafka.Source
+	db         *store.Store
+	ledger     *ledgerdb.Ledger
+	asked      *store.Store // a pool for the API, so that its clients cannot use up the connections of the desk
+	publisher  *kafka.Publisher
+	everywhere *inspect.Everywhere // all shards; nil: there is one database
+	reader     *kafka.Reader
+	close      func() // closes what was opened, in reverse order
 }
 
 // How dead letters are read: in portions that one transaction takes, and of which little has to be read again.
@@ -32,7 +34,7 @@ const (
 )
 
 // open makes the real parts. None of them dials.
-func open(s config.Settings, o Options, log zerolog.Logger, reg *prometheus.Registry) (p *parts, err error) {
+func open(s config.Settings, o Options, log zerolog.Logger, reg prometheus.Registerer) (p *parts, err error) {
 	var closers []func()
 	closeAll := func() {
 		for i := len(closers) - 1; i >= 0; i-- {
@@ -57,6 +59,14 @@ func open(s config.Settings, o Options, log zerolog.Logger, reg *prometheus.Regi
 		return nil, err
 	}
 	closers = append(closers, p.asked.Close)
+	if p.everywhere, err = inspect.AskAll(s, func(one config.Settings) (*store.Store, error) {
+		return app.OpenDatabaseFor("shards", one, config.Desk, o.DialDatabase, log)
+	}, inspect.Sight{Shelf: shelfOf(s)}); err != nil {
+		return nil, err
+	}
+	if p.everywhere != nil {
+		closers = append(closers, p.everywhere.Close)
+	}
 	for pool, db := range map[string]*store.Store{"work": p.db, "api": p.asked} {
 		prometheus.WrapRegistererWith(prometheus.Labels{"pool": pool}, reg).MustRegister(db.Collector())
 	}

@@ -83,7 +83,7 @@ func New(s config.Settings, log zerolog.Logger, reg *prometheus.Registry, o Opti
 		return nil, fmt.Errorf("listen on DOCKET_HTTP_ADDR %s: %w", s.HTTPAddr, err)
 	}
 	p.http = app.NewServer(listener, p, reg)
-	if err := p.assemble(reg); err != nil {
+	if err := p.assemble(app.Labelled(s, reg)); err != nil {
 		p.Close()
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func New(s config.Settings, log zerolog.Logger, reg *prometheus.Registry, o Opti
 }
 
 // assemble opens and joins the parts.
-func (p *Program) assemble(reg *prometheus.Registry) error {
+func (p *Program) assemble(reg prometheus.Registerer) error {
 	var err error
 	if p.parts, err = open(p.settings, p.options, p.log, reg); err != nil {
 		return err

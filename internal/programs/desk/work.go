@@ -28,7 +28,7 @@ const name = "docket desk"
 func instance() string { return app.Instance() + "-" + strings.ToLower(rand.Text()[:4]) }
 
 // work makes the workers on the ledger.
-func (p *Program) work(reg *prometheus.Registry) error {
+func (p *Program) work(reg prometheus.Registerer) error {
 	s, book, log := p.settings, p.parts.ledger, p.log
 	holder := p.options.Instance
 	metrics := worker.NewMetrics(reg)

@@ -10,9 +10,11 @@ import (
 	"docket/internal/desk/worker"
 	"docket/internal/history/archive"
 	"docket/internal/history/archive/shelf"
+	"docket/internal/history/complete"
 	"docket/internal/kafka"
 	"docket/internal/postgres/historydb"
 	"docket/internal/postgres/ledgerdb"
+	"docket/internal/postgres/store"
 	"docket/internal/programs/cli"
 	"docket/internal/programs/cli/frame"
 	"docket/internal/programs/desk"
@@ -23,13 +25,34 @@ import (
 // open prepares the system that commands work on: the ledger and the table in Postgres, and Kafka for the loss horizon alone. It dials
 // nobody.
 func open(env cli.Env, s config.Settings) (*frame.System, error) {
+	shelves := func(where string) (archive.Shelf, error) { return shelf.Open(where, s) }
+	all, err := inspect.AskAll(s, func(one config.Settings) (*store.Store, error) {
+		return app.OpenDatabase(one, env.Program, zerolog.Nop())
+	}, inspect.Sight{Shelf: shelves})
+	if err != nil {
+		return nil, err
+	}
+	if s.OfAllShards() {
+		return &frame.System{Decisions: all.Decisions, Complete: &complete.Answers{}, Look: all.Look, Close: all.Close}, nil
+	}
+	sys, err := openOne(env, s, shelves)
+	if err != nil || all == nil {
+		return sys, err
+	}
+	// The ledger and the table to archive are those of the shard. Decisions are asked of all.
+	own := sys.Close
+	sys.Decisions, sys.Complete, sys.Look, sys.Close = all.Decisions, &complete.Answers{}, all.Look, func() { all.Close(); own() }
+	return sys, nil
+}
+
+// openOne is open for one database.
+func openOne(env cli.Env, s config.Settings, open func(string) (archive.Shelf, error)) (*frame.System, error) {
 	db, err := app.OpenDatabase(s, env.Program, zerolog.Nop())
 	if err != nil {
 		return nil, err
 	}
 	book := ledgerdb.New(db.DB)
 	decisions := historydb.NewReader(db.DB)
-	open := func(where string) (archive.Shelf, error) { return shelf.Open(where, s) }
 	return &frame.System{
 		Book: book, Trial: desk.NewTrial(s, book, db), Decisions: decisions, Complete: desk.CompleteOnce(s, decisions), Close: db.Close,
 		Backlog: func(ctx context.Context) (worker.Backlog, error) { return desk.Backlog(ctx, s) },

@@ -37,7 +37,7 @@ func reasons() []string {
 	all := []string{ReasonMigration}
 	for _, r := range []kafka.Reason{
 		kafka.ReasonUnreachable, kafka.ReasonTLS, kafka.ReasonAuthentication, kafka.ReasonAuthorization, kafka.ReasonTopicMissing,
-		kafka.ReasonTopicRecreated, kafka.ReasonOutOfRange, kafka.ReasonTruncated, kafka.ReasonUnreadable, kafka.ReasonSetTooLarge, kafka.ReasonGroup, kafka.ReasonOther,
+		kafka.ReasonTopicRecreated, kafka.ReasonOutOfRange, kafka.ReasonTruncated, kafka.ReasonUnreadable, kafka.ReasonSetTooLarge, kafka.ReasonGroup, kafka.ReasonUnowned, kafka.ReasonOther,
 	} {
 		all = append(all, kafkaReason(r))
 	}

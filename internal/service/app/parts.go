@@ -12,6 +12,7 @@ import (
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/consumer/replay"
+	"docket/internal/consumer/shards"
 	"docket/internal/fallback"
 	"docket/internal/kafka"
 	"docket/internal/postgres/db"
@@ -78,11 +79,33 @@ func Kafka(s config.Settings, instance string) (kafka.Config, error) {
 		return kafka.Config{}, err
 	}
 	return kafka.Config{
-		Brokers: s.KafkaBrokers, ClientID: "docket", InstanceLabel: instance,
+		Shares: Shares(s), Brokers: s.KafkaBrokers, ClientID: "docket", InstanceLabel: instance,
 		SessionTimeout: s.KafkaSessionTimeout, RebalanceTimeout: s.KafkaRebalanceTimeout,
 		FreshTLS: secrets.TLS,
 		Login:    kafka.Login{Mechanism: s.KafkaSASLMechanism, User: s.KafkaSASLUsername, Password: secrets.Password},
 	}, nil
+}
+
+// Shares are the partitions of the source topics that a process works on, none without shards. The ranges are those of
+// the topics of all lanes.
+func Shares(s config.Settings) map[string]*shards.Share {
+	share := s.Share()
+	if share == nil {
+		return nil
+	}
+	all := map[string]*shards.Share{}
+	for _, topic := range s.SourceTopics() {
+		all[topic] = share
+	}
+	return all
+}
+
+// Labelled returns a registry that gives all metrics of a shard the label shard. Without shards it is reg.
+func Labelled(s config.Settings, reg *prometheus.Registry) prometheus.Registerer {
+	if s.ShardName == "" {
+		return reg
+	}
+	return prometheus.WrapRegistererWith(prometheus.Labels{"shard": s.ShardName}, reg)
 }
 
 // maxConns is the size of the pool where the URL does not say: every partition that is carried wants a connection,
@@ -130,7 +153,7 @@ func openDatabase(s config.Settings, p pool, dial Dial, traces *tracing.Tracing,
 // FreshDatabaseURL gives the database's URL as it is now: of its file, where it came from one.
 func FreshDatabaseURL(s config.Settings) func() (string, error) {
 	return func() (string, error) {
-		url, err := s.Fresh("DOCKET_DATABASE_URL", s.DatabaseURL)
+		url, err := s.FreshDatabaseURL()
 		return url.Reveal(), err
 	}
 }

@@ -106,21 +106,22 @@ func New(name config.Program, s config.Settings, log zerolog.Logger, reg *promet
 		Program: string(name), Instance: o.Instance, Replay: name == config.Replayer,
 		Groups: groupsOf(s),
 	}, log)
+	labelled := Labelled(s, reg)
 	if p.parts == nil {
 		wired, trip, err := tripwires(name, s, o)
 		if err == nil {
-			p.parts, err = open(name, s, wired, p.tracing, log, reg)
+			p.parts, err = open(name, s, wired, p.tracing, log, labelled)
 		}
 		if err != nil {
 			return nil, errors.Join(err, listener.Close(), p.tracing.Close())
 		}
 		trip(p.parts)
 	}
-	if p.limits, err = openLimits(name, s, p.share, log, reg); err != nil {
+	if p.limits, err = openLimits(name, s, p.share, log, labelled); err != nil {
 		p.closeParts()
 		return nil, errors.Join(err, listener.Close(), p.tracing.Close())
 	}
-	p.assemble(reg)
+	p.assemble(labelled)
 	p.http = NewServer(listener, p, reg)
 	return p, nil
 }
@@ -131,7 +132,7 @@ func Listen(network, address string) (net.Listener, error) {
 }
 
 // assemble joins the parts.
-func (p *Program) assemble(reg *prometheus.Registry) {
+func (p *Program) assemble(reg prometheus.Registerer) {
 	s := p.settings
 	p.source = p.parts.Sources
 	for i, l := range lanesOf(p.name, s) {
@@ -151,6 +152,9 @@ func (p *Program) assemble(reg *prometheus.Registry) {
 		told.Spool, spool = p.parts.Spool.Stats, p.parts.Spool
 	}
 	p.observer = telemetry.New(told, reg, p.log)
+	if s.Share() != nil {
+		telemetry.RegisterUnowned(p.source.Unowned, reg)
+	}
 	for _, src := range p.source {
 		p.faults = append(p.faults, NewFaults(src, p.observer.Holding))
 	}

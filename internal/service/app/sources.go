@@ -58,6 +58,16 @@ func isUnreadable(err error) bool {
 	return errors.As(err, &fault) && (fault.Reason == kafka.ReasonTopicMissing || fault.Reason == kafka.ReasonAuthorization)
 }
 
+// Unowned is how many partitions of all lanes no shard has.
+func (all sources) Unowned() (n int) {
+	for _, s := range all {
+		if of, ok := s.(interface{ Unowned() int }); ok {
+			n += of.Unowned()
+		}
+	}
+	return n
+}
+
 // Joined says whether every group has given us an assignment.
 func (all sources) Joined() bool {
 	for _, s := range all {

@@ -349,7 +349,7 @@ func must[T any](v T, err error) T {
 
 func (l *loader) missing() {
 	for _, s := range Table() {
-		if s.Required && l.fine(s.Name) && l.values[s.Name] == "" {
+		if s.Required && l.fine(s.Name) && l.values[s.Name] == "" && !l.databaseElsewhere(s.Name) {
 			l.complain(s.Name, "is required (or %s with the path of a file that contains it)", s.Name+fileSuffix)
 		}
 	}

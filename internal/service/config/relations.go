@@ -15,6 +15,7 @@ import (
 func (l *loader) relations() {
 	l.brokers()
 	l.lanes()
+	l.shards()
 	l.topics()
 	l.groups()
 	l.sasl()

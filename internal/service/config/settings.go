@@ -7,6 +7,7 @@ package config
 import (
 	"time"
 
+	"docket/internal/consumer/shards"
 	"docket/internal/record/envelope"
 )
 
@@ -68,6 +69,10 @@ type Settings struct {
 	BulkGroup             string        `for:"consumer,parking-replayer,docket" env:"DOCKET_BULK_GROUP" unit:"consumer group" text:"Consumer group of the bulk lane. If it is not set: DOCKET_KAFKA_GROUP with -bulk behind it."`
 	UrgentBatchMaxRecords int           `for:"consumer" env:"DOCKET_URGENT_BATCH_MAX_RECORDS" default:"500" min:"1" max:"100000" unit:"records" text:"Largest batch of the urgent lane, in Kafka records of one partition."`
 	UrgentBatchMaxWait    time.Duration `for:"consumer" env:"DOCKET_URGENT_BATCH_MAX_WAIT" default:"20ms" min:"1ms" max:"1m" unit:"duration" text:"How long a batch of the urgent lane waits to fill after its first record."`
+
+	ShardRanges []string `group:"Shards" env:"DOCKET_SHARDS" unit:"NAME=FIRST-LAST, by comma" text:"Several Postgres servers behind one topic, each with a range of its partitions, like a=0-15,b=16-31. A name may have several ranges. Give all programs the same value. Producers must key records by decision_id."`
+	ShardName   string   `env:"DOCKET_SHARD" unit:"name of DOCKET_SHARDS" text:"Shard of this process: it works on its partitions and in its database alone. Groups, homes and archives get its name, like docket-a. For the collector: the shard that takes refused decisions."`
+	ShardURLs   Secret   `for:"consumer,parking-replayer,docket" env:"DOCKET_SHARD_URLS" unit:"NAME=URL, by white space" text:"Postgres connection of each shard, like a=postgres://… b=postgres://…. It takes the place of DOCKET_DATABASE_URL, and lets docket ask all shards at once."`
 
 	LimitRows     int    `group:"Limits" for:"consumer,parking-replayer,docket" env:"DOCKET_LIMIT_ROWS" default:"0" min:"0" max:"1000000000" unit:"rows a second" text:"Largest number of rows that all processes together write in a second. 0 means no limit. Give all programs the same value."`
 	LimitLowRows  int    `for:"consumer,parking-replayer,docket" env:"DOCKET_LIMIT_LOW_ROWS" default:"0" min:"0" max:"1000000000" unit:"rows a second" text:"How many of DOCKET_LIMIT_ROWS the default and bulk lanes, replays and restores may use together. It must be lower. 0 means nine tenths of DOCKET_LIMIT_ROWS."`
@@ -152,7 +157,10 @@ type Settings struct {
 	CollectorBodyTimeout time.Duration `for:"collector" env:"DOCKET_COLLECTOR_BODY_TIMEOUT" default:"15s" min:"100ms" max:"10m" unit:"duration" text:"Time limit for receiving the body of an upload."`
 	CollectorRetryAfter  time.Duration `for:"collector" env:"DOCKET_COLLECTOR_RETRY_AFTER" default:"2s" min:"1s" max:"1h" unit:"duration" text:"Value of Retry-After in answers with 429 and 503, rounded up to whole seconds."`
 
-	files map[string]string // of secrets that came from a file: variable to path
+	files  map[string]string // of secrets that came from a file: variable to path
+	shards shards.Map        // of ShardRanges
+	asked  bool              // DatabaseURL is that of the shard in ShardURLs
+	base   *Settings         // before the names of the shard were added; nil: these
 }
 
 // HeaderKeys are those that prove headers; settings that were loaded have valid ones.

@@ -137,6 +137,13 @@ func known() map[string]bool {
 	return codes
 }
 
+// RegisterUnowned registers the number of partitions of the source topics that no shard has.
+func RegisterUnowned(unowned func() int, reg prometheus.Registerer) {
+	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "docket_shard_unowned_partitions", Help: "Partitions of the source topics that no shard has; nobody reads them.",
+	}, func() float64 { return float64(unowned()) }))
+}
+
 // RegisterLag registers what a program is behind, for one that has no [Observer].
 func RegisterLag(lag func() []Lag, reg prometheus.Registerer) { reg.MustRegister(lags{lag, nil}) }
 

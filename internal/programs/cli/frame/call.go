@@ -21,6 +21,7 @@ type Call struct {
 	*term.Screen
 	Env     cli.Env
 	Options Options
+	asks    bool // all shards, if the process belongs to none
 	*opened
 }
 
@@ -39,6 +40,13 @@ func New(env cli.Env, o Options) Call {
 		},
 		Env: env, Options: o, opened: &opened{},
 	}
+}
+
+// Asking returns the call for a command that asks all shards if the process belongs to none. Other commands need a shard,
+// as each has a ledger and a table of its own.
+func (call Call) Asking() Call {
+	call.asks = true
+	return call
 }
 
 // MisuseError is wrong use: exit 2.
@@ -137,6 +145,9 @@ func (call Call) Open() error {
 	}
 	settings, ok := cli.Settings(call.Env)
 	if !ok {
+		return Exit(cli.Misuse)
+	}
+	if !call.asks && !cli.InShard(call.Env, settings) {
 		return Exit(cli.Misuse)
 	}
 	call.Settings = settings

@@ -17,11 +17,12 @@ func begin(ctx context.Context, call frame.Call, r complete.Range) complete.Begu
 	return call.Sys.Complete.Begin(ctx, r)
 }
 
-// ended says how complete an answer is; nil if nothing is said of it.
-func ended(call frame.Call, b complete.Begun, f complete.Facts) *reader.Completeness {
-	if call.Sys.Complete == nil {
+// ended says how complete an answer is; nil if nothing is said of it. One that lacks a shard is partial.
+func (p *printer) ended(b complete.Begun, f complete.Facts) *reader.Completeness {
+	if p.Sys.Complete == nil {
 		return nil
 	}
+	f.Partly = f.Partly || p.parts.Err() != nil
 	c := b.End(f)
 	return &c
 }

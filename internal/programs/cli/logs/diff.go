@@ -72,9 +72,10 @@ func (v *diff) compared(a, b reader.Decision) error {
 		return fmt.Errorf("compare the decisions: %w", err)
 	}
 	if v.AsJSON {
-		v.Print(jsonDiff{A: endOf(a), B: endOf(b), Differences: found})
+		v.Print(jsonDiff{A: endOf(a), B: endOf(b), Differences: found, jsonPartial: v.partial()})
 		return nil
 	}
+	defer v.tellPartial()
 	for _, end := range []struct {
 		name string
 		d    reader.Decision
@@ -93,6 +94,7 @@ type jsonDiff struct {
 	A jsonEnd `json:"a"`
 	B jsonEnd `json:"b"`
 	reader.Differences
+	jsonPartial
 }
 
 type jsonEnd struct {

@@ -32,7 +32,7 @@ func withinFault(within time.Duration) error {
 // finder finds decisions by their ids, in the table and elsewhere.
 type finder struct{ *printer }
 
-func newFinder(call frame.Call) finder { return finder{&printer{Call: call}} }
+func newFinder(call frame.Call) finder { return finder{&printer{Call: call.Asking()}} }
 
 // elsewhere looks for an id in every home; rows are those of the table.
 func (fd finder) elsewhere(ctx context.Context, id string, rows []reader.Decision, within time.Duration) *lookup.Answer {
@@ -88,6 +88,7 @@ func (fd finder) absent(a *lookup.Answer) {
 	for _, g := range a.NotLooked {
 		fd.Tell("  not looked at completely: %s\n", g.String())
 	}
+	fd.tellPartial()
 	if a.Nowhere() {
 		fd.Tell("  to search for longer, and what was read already: docket where-is %s\n", term.ShellWord(a.ID))
 		fd.Tell("  if the id is shortened, give its first %d or more characters\n", reader.LeastID)
@@ -170,6 +171,7 @@ func jsonClaims(others []ledger.Entry) []jsonClaim {
 // named finds the decisions of an id, or of the only id that begins with these characters. It lists several.
 func (fd finder) named(ctx context.Context, id string) ([]reader.Decision, error) {
 	all, err := reader.Named(ctx, fd.Sys.Decisions, id)
+	err = fd.parts.Pass(err)
 	var several *reader.AmbiguousError
 	switch {
 	case errors.As(err, &several):
@@ -199,7 +201,7 @@ func (fd finder) stored(ctx context.Context, id, flag string, at time.Time, with
 		if all = a.Rows; len(all) == 0 {
 			var said *reader.Completeness
 			if begun != nil {
-				said = ended(fd.Call, *begun, complete.Facts{Partly: !a.Complete()})
+				said = fd.ended(*begun, complete.Facts{Partly: !a.Complete()})
 			}
 			if fd.AsJSON {
 				fd.jsonOfID(nil, a, "", said)

@@ -15,17 +15,22 @@ import (
 func (l *search) followed(ctx context.Context, f reader.Filter) error {
 	// The position is read first. A decision that is stored before the search is in both, and is printed once.
 	_, tail, err := l.Sys.Decisions.Follow(ctx, f, reader.Tail{}, 1, false)
-	if err != nil {
+	if err = l.parts.Pass(err); err != nil {
 		return err
 	}
 	shown, err := l.lastOnes(ctx, f)
 	if err != nil {
 		return err
 	}
+	l.tellPartial()
+	lacking := l.parts.Err()
 	away := false
 	for {
 		found, next, err := l.Sys.Decisions.Follow(ctx, f, tail, reader.MaxLimit, l.full)
 		more := len(found) == reader.MaxLimit
+		if partial := reader.AsPartial(err); ctx.Err() == nil && (err == nil || partial != nil) {
+			lacking, err = l.lack(lacking, err), nil
+		}
 		switch {
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // following ends when it is told to
@@ -52,6 +57,28 @@ func (l *search) followed(ctx context.Context, f reader.Filter) error {
 	}
 }
 
+// lack prints which shards do not answer, if that has changed. Their decisions come when they answer again.
+func (l *search) lack(before, now error) error {
+	var names []string
+	l.parts = reader.Parts{}
+	_ = l.parts.Pass(now) // nothing else comes here
+	if partial := reader.AsPartial(now); partial != nil {
+		names = partial.Missing()
+	}
+	var was []string
+	if partial := reader.AsPartial(before); partial != nil {
+		was = partial.Missing()
+	}
+	switch {
+	case slices.Equal(names, was):
+	case len(names) == 0:
+		l.Tell("all shards answer again\n")
+	default:
+		l.tellPartial()
+	}
+	return now
+}
+
 // same is what makes two decisions one.
 func same(d reader.Decision) string { return d.ID + "\x00" + d.Time.UTC().Format(time.RFC3339Nano) }
 
@@ -63,7 +90,7 @@ func (l *search) lastOnes(ctx context.Context, f reader.Filter) (map[string]bool
 	bounded, _ := reader.Bound(f, false, began)
 	for len(all) < l.limit && l.Now().Sub(began) < searchingTime {
 		found, err := l.Sys.Decisions.Search(ctx, bounded, reader.Page{Limit: min(l.limit-len(all), reader.MaxLimit), After: after, Payload: l.full})
-		if err != nil {
+		if err = l.parts.Pass(err); err != nil {
 			return nil, err
 		}
 		all = append(all, found.Decisions...)

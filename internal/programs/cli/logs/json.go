@@ -27,6 +27,7 @@ type jsonDecision struct {
 	Bundles     json.RawMessage `json:"bundles"`
 	Origin      frame.Position  `json:"origin"`
 	StoredAt    *time.Time      `json:"stored_at"`
+	Shard       string          `json:"shard,omitempty"` // without shards it is missing
 	UploadedBy  *string         `json:"uploaded_by,omitempty"`
 	Edited      *reader.Edit    `json:"edited,omitempty"`
 	Ahead       int64           `json:"ahead_seconds,omitempty"` // of when it was stored
@@ -39,7 +40,7 @@ func decisionOf(d reader.Decision) jsonDecision {
 	return jsonDecision{
 		ID: d.ID, Time: frame.UTC(d.Time), Verdict: string(d.Verdict), Allowed: d.Allowed, Path: d.Path, Service: d.Service, RequestedBy: d.RequestedBy, ReqID: d.ReqID,
 		OPAID: d.OPAID, OPAVersion: d.OPAVersion, Labels: orNull(d.Labels), Bundles: orNull(d.Bundles),
-		Origin: frame.Position{Topic: d.Topic, Partition: d.Partition, Offset: d.Offset, Index: &d.Index}, StoredAt: frame.UTC(d.StoredAt), UploadedBy: d.UploadedBy, Edited: d.Edit, Ahead: int64(d.Ahead() / time.Second), Decision: d.Raw, Unfaithful: d.Unfaithful, Unreadable: d.Unreadable,
+		Origin: frame.Position{Topic: d.Topic, Partition: d.Partition, Offset: d.Offset, Index: &d.Index}, StoredAt: frame.UTC(d.StoredAt), Shard: d.Shard, UploadedBy: d.UploadedBy, Edited: d.Edit, Ahead: int64(d.Ahead() / time.Second), Decision: d.Raw, Unfaithful: d.Unfaithful, Unreadable: d.Unreadable,
 	}
 }
 
@@ -79,7 +80,12 @@ func (p *printer) jsonPart(decisions []reader.Decision, before int, last bool, n
 			text, _ := json.Marshal(unknown) //nolint:errchkjson // a string
 			p.Say(",\n  \"edits_unknown\": %s", term.Safe(escape.JSON(text)))
 		}
-		p.Say("%s\n}\n", term.Safe(jsonComplete(said)))
+		p.Say("%s", term.Safe(jsonComplete(said)))
+		if p.parts.Err() != nil {
+			text, _ := json.Marshal(p.partial()) //nolint:errchkjson // texts
+			p.Say(",\n  %s", term.Safe(escape.JSON(text[1:len(text)-1])))
+		}
+		p.Say("\n}\n")
 	}
 }
 
@@ -95,7 +101,8 @@ func (p *printer) jsonOfID(decisions []reader.Decision, a *lookup.Answer, edits 
 		Edits     string         `json:"edits_unknown,omitempty"` // why it may not be known that they were edited
 		jsonElsewhere
 		*reader.Completeness
-	}{all, "", edits, elsewhereOf(a), said})
+		jsonPartial
+	}{all, "", edits, elsewhereOf(a), said, p.partial()})
 }
 
 // jsonLines prints decisions as JSON, a line for each.

@@ -20,8 +20,9 @@ const instant = "2006-01-02 15:04:05.000Z"
 // printer prints decisions.
 type printer struct {
 	frame.Call
-	toldEdits bool   // that edits may be incomplete
-	flowing   string // the day that was printed last, where lines have none
+	toldEdits bool         // that edits may be incomplete
+	parts     reader.Parts // shards that were not asked
+	flowing   string       // the day that was printed last, where lines have none
 }
 
 // view says how much of a decision is printed, and how.
@@ -111,6 +112,7 @@ func (p *printer) decision(d reader.Decision) {
 	p.Field("first read", fmt.Sprintf("%s/%d/%d, decision %d of that record", d.Topic, d.Partition, d.Offset, d.Index))
 	p.Field("uploaded by", or(d.UploadedBy, ""))
 	p.editedBy(d.Edit)
+	p.Field("shard", d.Shard)
 	p.Field("stored", term.Moment(d.StoredAt.Truncate(time.Second), p.Now()))
 	p.Field("dated", ahead(d))
 	p.Field("altered at", unfaithful(d.Unfaithful))

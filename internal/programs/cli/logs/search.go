@@ -146,7 +146,7 @@ func (l *search) searched(ctx context.Context, f reader.Filter) error {
 		if errors.Is(err, reader.ErrCursor) {
 			return frame.Misuse("--after is not a cursor of this search: copy it as it was printed, with the same flags")
 		}
-		if err != nil {
+		if err = l.parts.Pass(err); err != nil {
 			return err // it names the act
 		}
 		unknown := l.edits(ctx, found.Decisions, l.full)
@@ -154,7 +154,7 @@ func (l *search) searched(ctx context.Context, f reader.Filter) error {
 		after = found.Next
 		spent := l.Now().Sub(began) >= searchingTime
 		last := after == "" || n >= l.limit || spent || ctx.Err() != nil
-		said := ended(l.Call, begun, complete.Facts{Found: n > 0, Partly: after != "" && n < l.limit})
+		said := l.ended(begun, complete.Facts{Found: n > 0, Partly: after != "" && n < l.limit})
 		switch {
 		case l.lines:
 			l.jsonLines(found.Decisions)
@@ -174,6 +174,7 @@ func (l *search) searched(ctx context.Context, f reader.Filter) error {
 			l.tellLater(f, later)
 			if !l.AsJSON || l.lines {
 				tellComplete(l.Call, said)
+				l.tellPartial()
 			}
 			return nil
 		}
@@ -245,7 +246,7 @@ func (l *search) one(ctx context.Context, id string) error {
 	if len(all) == 0 {
 		all = a.Rows // it was stored meanwhile
 	}
-	said := ended(l.Call, begun, complete.Facts{Found: len(all) > 0, Partly: !a.Complete()})
+	said := l.ended(begun, complete.Facts{Found: len(all) > 0, Partly: !a.Complete()})
 	if len(all) == 0 {
 		if l.AsJSON && !l.lines {
 			l.jsonOfID(nil, a, "", said)
@@ -266,6 +267,7 @@ func (l *search) one(ctx context.Context, id string) error {
 		l.listClaims(l.Tell, a.Letters)
 		l.listFound(l.Tell, a, a.Elsewhere())
 		tellComplete(l.Call, said)
+		l.tellPartial()
 	case l.AsJSON:
 		l.jsonOfID(all, a, edits, said)
 	default:
@@ -282,6 +284,7 @@ func (l *search) one(ctx context.Context, id string) error {
 		l.sayElsewhere(a)
 		l.Say("\nTo explain it: docket why %s\n", term.ShellWord(all[0].ID))
 		tellComplete(l.Call, said)
+		l.tellPartial()
 	}
 	return nil
 }

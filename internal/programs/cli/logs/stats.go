@@ -23,7 +23,7 @@ const (
 
 // stats is docket stats.
 type stats struct {
-	frame.Call
+	*printer
 	choose   decisionFlags
 	by, step string
 	limit    int
@@ -32,7 +32,7 @@ type stats struct {
 
 // Stats makes the command that counts decisions.
 func Stats(call frame.Call) *cobra.Command {
-	t := &stats{Call: call}
+	t := &stats{printer: &printer{Call: call.Asking()}}
 	c := &cobra.Command{
 		Use: "stats [flags]", Short: "Count decisions and deny rates, by path or service", DisableFlagsInUseLine: true,
 		Long: "Count decisions by path or service, most denied first.\n\n" +
@@ -71,18 +71,20 @@ func Stats(call frame.Call) *cobra.Command {
 func (t *stats) count(ctx context.Context, q reader.StatsQuery) error {
 	begun := begin(ctx, t.Call, complete.Range{Since: q.Since, Until: q.Until, Paths: q.Paths, Services: q.Services})
 	lines, err := t.Sys.Decisions.Stats(ctx, q)
-	if err != nil {
+	if err = t.parts.Pass(err); err != nil {
 		return err
 	}
-	said := ended(t.Call, begun, complete.Facts{Found: len(lines) > 0})
+	said := t.ended(begun, complete.Facts{Found: len(lines) > 0})
 	if t.AsJSON {
 		out := statsOf(q, t.by, lines)
 		out.Completeness = said
+		out.jsonPartial = t.partial()
 		t.Print(out)
 		return nil
 	}
 	t.rows(q, rated(lines))
 	tellComplete(t.Call, said)
+	t.tellPartial()
 	return nil
 }
 
@@ -292,6 +294,7 @@ type jsonStats struct {
 	Step  float64        `json:"step_seconds"`
 	Lines []jsonStatLine `json:"lines"`
 	*reader.Completeness
+	jsonPartial
 }
 
 type jsonStatLine struct {

@@ -80,12 +80,12 @@ func (wy *why) explain(ctx context.Context, id string, at time.Time, q reader.Qu
 	go func() { looked <- wy.elsewhere(ctx, id, one, wy.within) }()
 	x, err := reader.Why(ctx, wy.Sys.Decisions, d, q)
 	a := <-looked
-	if err != nil {
+	if err = wy.parts.Pass(err); err != nil {
 		return fmt.Errorf("explain %s: %w", term.Brief(d.ID), err)
 	}
-	said := ended(wy.Call, begun, complete.Facts{Found: true, Partly: !a.Complete()})
+	said := wy.ended(begun, complete.Facts{Found: true, Partly: !a.Complete()})
 	if wy.AsJSON {
-		out := jsonWhy{Explanation: x, Edits: edits, jsonElsewhere: elsewhereOf(a), Completeness: said}
+		out := jsonWhy{Explanation: x, Edits: edits, jsonElsewhere: elsewhereOf(a), Completeness: said, jsonPartial: wy.partial()}
 		if wy.full {
 			out.Raw = d.Raw
 		}
@@ -95,6 +95,7 @@ func (wy *why) explain(ctx context.Context, id string, at time.Time, q reader.Qu
 	wy.text(x, q, wy.Now())
 	wy.tellEdits(edits)
 	wy.sayElsewhere(a)
+	defer wy.tellPartial()
 	if wy.full {
 		wy.Heading("The decision")
 		if d.Unreadable {
@@ -114,6 +115,7 @@ type jsonWhy struct {
 	Edits string          `json:"edits_unknown,omitempty"` // why it may not be known that it was edited
 	jsonElsewhere
 	*reader.Completeness
+	jsonPartial
 }
 
 func oneDecisionID(_ *cobra.Command, args []string) error {

@@ -1,0 +1,47 @@
+package inspect
+
+import (
+	"docket/internal/history/lookup"
+	"docket/internal/history/reader"
+	"docket/internal/history/sharded"
+	"docket/internal/postgres/historydb"
+	"docket/internal/postgres/store"
+	"docket/internal/service/config"
+)
+
+// Everywhere is the stored decisions of every shard, and the lookup by id in all of them.
+type Everywhere struct {
+	Decisions reader.Store
+	Look      *lookup.Look
+	dbs       []*store.Store
+}
+
+// Close closes what was opened.
+func (e *Everywhere) Close() {
+	for _, db := range e.dbs {
+		db.Close()
+	}
+}
+
+// AskAll opens every shard whose database is known. It is nil if there is one database alone. open makes the pool of a
+// shard; nothing is dialled.
+func AskAll(s config.Settings, open func(config.Settings) (*store.Store, error), sight Sight) (*Everywhere, error) {
+	every := s.EveryShard()
+	if len(every) == 1 {
+		return nil, nil //nolint:nilnil // there is nothing to ask together
+	}
+	all := &Everywhere{Look: &lookup.Look{Settings: s, Limits: sight.Limits, Hint: hint}}
+	var shards []sharded.Shard
+	for _, one := range every {
+		db, err := open(one)
+		if err != nil {
+			all.Close()
+			return nil, err
+		}
+		all.dbs = append(all.dbs, db)
+		shards = append(shards, sharded.Shard{Name: one.ShardName, Store: historydb.NewReader(db.DB)})
+		all.Look.Shards = append(all.Look.Shards, lookup.ShardLook{Name: one.ShardName, Look: Looking(one, db, sight)})
+	}
+	all.Decisions = sharded.New(shards...)
+	return all, nil
+}

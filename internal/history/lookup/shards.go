@@ -1,0 +1,59 @@
+package lookup
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// ShardLook is the lookup in one shard.
+type ShardLook struct {
+	Name string
+	Look *Look
+}
+
+// allShards looks in every shard at the same time. The names of places say the shard.
+func (l *Look) allShards(ctx context.Context, ids []string) []Answer {
+	answers := make([][]Answer, len(l.Shards))
+	var looking sync.WaitGroup
+	for i, s := range l.Shards {
+		one := *s.Look
+		one.Limits = l.Limits
+		looking.Go(func() { answers[i] = one.All(ctx, ids) })
+	}
+	looking.Wait()
+	all := make([]Answer, len(ids))
+	for n, id := range ids {
+		all[n] = Answer{ID: id, At: answers[0][n].At}
+		for i, s := range l.Shards {
+			all[n].add(s, &answers[i][n])
+		}
+	}
+	return all
+}
+
+// add joins the answer of a shard.
+func (a *Answer) add(s ShardLook, of *Answer) {
+	shard, set := s.Name, s.Look.Settings
+	// The spools of a host have records of several shards. Each is told by the shard whose topic it goes to.
+	own := []string{set.KafkaParkingTopic, set.KafkaDLQTopic, set.KafkaParkingDLQTopic}
+	found := slices.DeleteFunc(slices.Clone(of.Found), func(f Found) bool { return f.Where == Spooled && !slices.Contains(own, f.To) })
+	for _, d := range of.Rows {
+		d.Shard = shard
+		a.Rows = append(a.Rows, d)
+	}
+	a.Letters = append(a.Letters, of.Letters...)
+	a.Letters = a.Letters[:min(len(a.Letters), mostLetters)]
+	a.Found = append(a.Found, found...)
+	if a.More = a.More || of.More || len(a.Found) > mostFound; len(a.Found) > mostFound {
+		a.Found = a.Found[:mostFound]
+	}
+	for _, p := range of.Looked {
+		a.Looked = append(a.Looked, Searched{inShard(shard, p.Name), p.Note})
+	}
+	for _, g := range of.NotLooked {
+		a.NotLooked = append(a.NotLooked, Gap{inShard(shard, g.Name), g.Why})
+	}
+}
+
+func inShard(shard, name string) string { return "shard " + shard + ", " + name }

@@ -1,0 +1,118 @@
+package sharded
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"docket/internal/history/reader"
+)
+
+// mark is the place of a follower in each shard. A place without a mark is now, of a shard that has not answered yet.
+type mark struct {
+	tails []reader.Tail
+	turn  int // the shard whose part of the limit is rounded up
+}
+
+// Follow implements [reader.Store]. The order is that of storing in each shard, and that of stored_at among them. Each
+// shard has its part of the limit, so that none waits for the backlog of another.
+func (s *Store) Follow(ctx context.Context, f reader.Filter, t reader.Tail, limit int, payload bool) ([]reader.Decision, reader.Tail, error) {
+	before, ok := t.Mark.(*mark)
+	if !ok || len(before.tails) != len(s.shards) {
+		before = &mark{tails: make([]reader.Tail, len(s.shards))}
+	}
+	n := len(s.shards)
+	after := &mark{tails: slices.Clone(before.tails), turn: (before.turn + 1) % n}
+	parts := make([][]reader.Decision, n)
+	err := s.ask(ctx, func(i int, one reader.Store) error {
+		part := limit / n
+		if (i-before.turn+n)%n < limit%n {
+			part++
+		}
+		if part == 0 && before.tails[i].Mark != nil {
+			return errNotAsked
+		}
+		found, tail, err := one.Follow(ctx, f, before.tails[i], max(part, 1), payload)
+		if err != nil {
+			return err
+		}
+		parts[i], after.tails[i] = s.named(i, found), tail
+		return nil
+	})
+	if !usable(err) {
+		return nil, t, err
+	}
+	return merge(parts), reader.Tail{Mark: after}, told(ctx, err)
+}
+
+// places write a place of a follower as text.
+type places interface {
+	TailText(t reader.Tail) (string, error)
+	ParseTail(text string) (reader.Tail, error)
+}
+
+// TailText writes the place in each shard as NAME=TEXT. The text is empty for a shard that has not answered yet.
+func (s *Store) TailText(t reader.Tail) (string, error) {
+	m, ours := t.Mark.(*mark)
+	if !ours || len(m.tails) != len(s.shards) {
+		return "", reader.ErrCursor
+	}
+	texts := make([]string, len(s.shards))
+	for i, one := range s.shards {
+		text := ""
+		of, ok := one.Store.(places)
+		if !ok {
+			return "", reader.ErrCursor
+		}
+		if m.tails[i].Mark != nil {
+			var err error
+			if text, err = of.TailText(m.tails[i]); err != nil {
+				return "", err
+			}
+		}
+		texts[i] = one.Name + "=" + text
+	}
+	return strings.Join(texts, ","), nil
+}
+
+// ParseTail reads what TailText wrote.
+func (s *Store) ParseTail(text string) (reader.Tail, error) {
+	texts := strings.Split(text, ",")
+	if len(texts) != len(s.shards) {
+		return reader.Tail{}, reader.ErrCursor
+	}
+	m := &mark{tails: make([]reader.Tail, len(s.shards))}
+	for i, one := range s.shards {
+		of, ok := one.Store.(places)
+		place, ours := strings.CutPrefix(texts[i], one.Name+"=")
+		if !ok || !ours {
+			return reader.Tail{}, reader.ErrCursor
+		}
+		if place == "" {
+			continue
+		}
+		var err error
+		if m.tails[i], err = of.ParseTail(place); err != nil {
+			return reader.Tail{}, err
+		}
+	}
+	return reader.Tail{Mark: m}, nil
+}
+
+// merge joins lists by stored_at and keeps the order of each. A transaction that ended late is behind later ones in its
+// shard, and stays there.
+func merge(parts [][]reader.Decision) (all []reader.Decision) {
+	for {
+		first := -1
+		for i := range parts {
+			if len(parts[i]) > 0 && (first < 0 || parts[i][0].StoredAt.Before(parts[first][0].StoredAt)) {
+				first = i
+			}
+		}
+		if first < 0 {
+			return all
+		}
+		all = append(all, parts[first][0])
+		parts[first] = parts[first][1:]
+	}
+}
