@@ -71,10 +71,10 @@ type Flip struct {
 	Key
 	Was, Verdict          verdict.Verdict
 	WasRevision, Revision string
-	Version               // the decision with Verdict
-	WasVersion   Version  // the decision with Was
-	StoredAt     time.Time
-	Late         bool // it was stored after a newer decision, and did not change the state
+	Version                       // the decision with Verdict
+	WasVersion            Version // the decision with Was
+	StoredAt              time.Time
+	Late                  bool // it was stored after a newer decision, and did not change the state
 }
 
 // Effect is the result of one decision.
