@@ -59,29 +59,6 @@ func NewStates(d *db.DB, cfg StatesConfig) *States {
 	return &States{db: d, read: NewReader(d), cfg: cfg, by: cfg.Question.SubjectsBy(), span: firstStateSpan, names: map[string]string{}}
 }
 
-// StatesRound is one round of [States.Follow].
-type StatesRound struct {
-	Counts  state.Counts
-	Flips   int64
-	Skipped map[string]int64 // decisions without a state, by reason: see [StateSkips]
-	Rows    int64            // of decision_logs
-	States  int64            // rows of decision_states afterwards
-	Lag     time.Duration    // from the mark to the server's clock
-	More    bool             // further rows are complete already
-	Busy    bool             // another process works just now
-}
-
-// Reasons why a decision has no state.
-const (
-	SkipNoSubject = "no_subject"
-	SkipNoPath    = "no_path"
-	SkipTooLong   = "too_long" // subject or path: see [state.MostKey]
-	SkipFull      = "full"     // there was no room for a further subject
-)
-
-// StateSkips lists the reasons why a decision has no state.
-func StateSkips() []string { return []string{SkipNoSubject, SkipNoPath, SkipTooLong, SkipFull} }
-
 // SubjectsError says that the states were made with other settings.
 type SubjectsError struct{ Had, Has string }
 
@@ -109,17 +86,17 @@ SELECT set_config('statement_timeout', $1, true), set_config('jit', 'off', true)
 // Follow folds what was stored from the mark on into the states, and moves the mark behind it, in one transaction: so a kill
 // repeats and skips nothing. It stops before the moment from which on more may be stored, and does not go past a transaction that is
 // open, however long. It returns at once if another process works, or nothing is complete.
-func (s *States) Follow(ctx context.Context) (StatesRound, error) {
+func (s *States) Follow(ctx context.Context) (state.Round, error) {
 	if err := s.db.Usable(); err != nil {
-		return StatesRound{}, err
+		return state.Round{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, stateTime)
 	defer cancel()
 	done, now, err := s.horizon.complete(ctx, s.read, s.cfg.Slack)
 	if err != nil {
-		return StatesRound{}, s.db.Noted("look for open transactions", err)
+		return state.Round{}, s.db.Noted("look for open transactions", err)
 	}
-	round := &followRound{of: s, done: done, now: now, StatesRound: StatesRound{Skipped: map[string]int64{}}}
+	round := &followRound{of: s, done: done, now: now, Round: state.Round{Skipped: map[string]int64{}}}
 	var own *SubjectsError
 	err = pgx.BeginTxFunc(ctx, s.db.Pool(), pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		err := round.run(ctx, tx)
@@ -128,13 +105,13 @@ func (s *States) Follow(ctx context.Context) (StatesRound, error) {
 	})
 	switch {
 	case own != nil:
-		return StatesRound{}, own
+		return state.Round{}, own
 	case err != nil:
 		s.span = max(s.span/4, leastStateSpan)
-		return StatesRound{}, s.db.Noted("follow stored decisions", err)
+		return state.Round{}, s.db.Noted("follow stored decisions", err)
 	}
 	s.adapt(round)
-	return round.StatesRound, nil
+	return round.Round, nil
 }
 
 // adapt chooses the next span by the rows of this one.
@@ -149,7 +126,7 @@ func (s *States) adapt(r *followRound) {
 
 // followRound is one round.
 type followRound struct {
-	StatesRound
+	state.Round
 	of          *States
 	done, now   time.Time // what was stored before done is complete
 	from, until time.Time

@@ -82,7 +82,7 @@ func (w *stated) store(on querier, n int) (rows []state.Decision) {
 	return rows
 }
 
-func (w *stated) follow(s *historydb.States) historydb.StatesRound {
+func (w *stated) follow(s *historydb.States) state.Round {
 	w.t.Helper()
 	r, err := s.Follow(w.t.Context())
 	check(w.t, err)
@@ -334,7 +334,7 @@ func TestStates_SubjectsOfEachSetting(t *testing.T) {
 					VALUES ($1, $2, nullif($3, ''), '10.0.0.1:80', $4::jsonb, $5::jsonb, 't', 0, 1, 0)`, fmt.Sprint("d", i), w.from, row[0], row[1], row[2])
 			}
 			s := historydb.NewStates(w.pg.DB, historydb.StatesConfig{Question: reader.Question{Subject: test.by, Extractors: extractors}, Most: 99, Slack: time.Microsecond})
-			var r historydb.StatesRound
+			var r state.Round
 			for deadline := time.Now().Add(time.Minute); r.Rows == 0 && time.Now().Before(deadline); {
 				r = w.follow(s)
 			}

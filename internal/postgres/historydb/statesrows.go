@@ -148,11 +148,11 @@ func (r *followRound) decisions(rows []followed, by []reader.PathSubject) []stat
 		}
 		switch path := text(f.path); {
 		case path == "":
-			r.Skipped[SkipNoPath]++
+			r.Skipped[state.SkipNoPath]++
 		case who == "":
-			r.Skipped[SkipNoSubject]++
+			r.Skipped[state.SkipNoSubject]++
 		case len(who) > state.MostKey || len(path) > state.MostKey:
-			r.Skipped[SkipTooLong]++
+			r.Skipped[state.SkipTooLong]++
 		default:
 			all = append(all, state.Decision{
 				Key: state.Key{Subject: who, Path: path}, Version: state.Version{Time: f.ts.UTC(), ID: f.id}, Verdict: verdict.Verdict(f.verdict),

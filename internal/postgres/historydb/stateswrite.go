@@ -59,7 +59,7 @@ func (r *followRound) fold(ctx context.Context, tx pgx.Tx, decisions []state.Dec
 	r.added += added
 	r.Counts.Add(f.Counts)
 	r.Flips += int64(len(f.Flips))
-	r.Skipped[SkipFull] += f.Counts.Full
+	r.Skipped[state.SkipFull] += f.Counts.Full
 	for _, write := range []func(context.Context, pgx.Tx) error{
 		func(ctx context.Context, tx pgx.Tx) error { return keepStates(ctx, tx, states) },
 		func(ctx context.Context, tx pgx.Tx) error { return keepFlips(ctx, tx, f.Flips) },
