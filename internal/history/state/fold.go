@@ -164,3 +164,17 @@ func (f *Fold) Rates() []Rate {
 	})
 	return out
 }
+
+// DenyRate is the share of denied decisions among those that were allowed or denied, 0 to 1; 0 if there are none.
+func (r *Rate) DenyRate() float64 {
+	if r.Allowed+r.Denied == 0 {
+		return 0
+	}
+	return float64(r.Denied) / float64(r.Allowed+r.Denied)
+}
+
+// Comparison is a revision and the one before it on the same path.
+type Comparison struct {
+	Rate
+	Before *Rate // nil: there is none with as many decisions
+}
