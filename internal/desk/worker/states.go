@@ -48,15 +48,15 @@ type States struct {
 // The duty of the states, and its pauses. The desk with the duty may be silent for a lease; the mark is locked in the
 // database, so a desk that comes back late repeats nothing.
 const (
-	statesDuty    = "states"
-	statesLease   = time.Minute
-	statesRenew   = statesLease / 3
-	statesAway    = 5 * time.Second // between two looks for the duty
-	statesPause   = time.Second
-	statesRest    = 10 // pauses are so many times as long as the work, so that the duty takes a tenth of a CPU at most
+	statesDuty  = "states"
+	statesLease = time.Minute
+	statesRenew = statesLease / 3
+	statesAway  = 5 * time.Second // between two looks for the duty
+	statesPause = time.Second
+	statesRest  = 10 // pauses are so many times as long as the work, so that the duty takes a tenth of a CPU at most
 	longestRest = 30 * time.Second
-	cleanEvery    = time.Hour
-	cleanAgain    = 10 * time.Second
+	cleanEvery  = time.Hour
+	cleanAgain  = 10 * time.Second
 )
 
 // NewStates makes the keeping of states. alerts may be nil.

@@ -30,7 +30,7 @@ func open(env cli.Env, s config.Settings) (*frame.System, error) {
 	book := ledgerdb.New(db.DB)
 	open := func(where string) (archive.Shelf, error) { return shelf.Open(where, s) }
 	return &frame.System{
-		Book: book, Trial: desk.NewTrial(s, book, db), Decisions: historydb.NewReader(db.DB), Close: db.Close,
+		Book: book, Trial: desk.NewTrial(s, book, db), Decisions: historydb.NewReader(db.DB), States: historydb.NewReader(db.DB), Close: db.Close,
 		Backlog: func(ctx context.Context) (worker.Backlog, error) { return desk.Backlog(ctx, s) },
 		Days:    historydb.NewArchives(db.DB), Letters: historydb.NewLetterArchives(db.DB), Shelf: open, Look: inspect.Looking(s, db, inspect.Sight{Shelf: open}),
 		RestoreLimit: func() (take func(ctx context.Context, rows int) int, closed func(), err error) {

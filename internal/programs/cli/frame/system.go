@@ -9,6 +9,7 @@ import (
 	"docket/internal/history/archive"
 	"docket/internal/history/lookup"
 	"docket/internal/history/reader"
+	"docket/internal/history/state"
 )
 
 // System is what commands work on.
@@ -21,6 +22,8 @@ type System struct {
 	Backlog func(ctx context.Context) (worker.Backlog, error)
 	// Decisions are the stored ones.
 	Decisions reader.Store
+	// States are the newest answers of subjects, and their changes; nil: there are none.
+	States state.Store
 	// Look looks for a decision by its id in every home.
 	Look *lookup.Look
 	// Days are the table's, to be archived and restored; nil: there are none.
