@@ -38,7 +38,6 @@ type StateBefore struct {
 
 // StatesAsOf says what states and flips have.
 type StatesAsOf struct {
-	*reader.Completeness
 	StoredBefore time.Time  `json:"stored_before" doc:"Decisions that were stored before then are in the answer; those of the last seconds are not"`
 	StoredSince  time.Time  `json:"stored_since" doc:"Decisions that were stored before then are in no state: they were archived or removed before states were kept"`
 	SubjectsBy   string     `json:"subjects_by" doc:"Where subjects are: PATH=PLACE, by comma; the first that fits counts"`

@@ -327,7 +327,7 @@ func TestTable_IsWhole(t *testing.T) {
 			}
 		}
 	}
-	if len(seen) != 109 {
+	if len(seen) != 114 {
 		t.Errorf("%d settings", len(seen))
 	}
 }
