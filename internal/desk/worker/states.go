@@ -45,8 +45,8 @@ type States struct {
 	full   bool
 }
 
-// The duty of the states, and its pauses. The desk with the duty may be silent for a lease; the mark is locked in the
-// database, so a desk that comes back late repeats nothing.
+// The duty of the states, and its pauses. The desk with the duty may be silent for a lease. One that comes back later
+// repeats nothing, because the database locks the mark.
 const (
 	statesDuty  = "states"
 	statesLease = time.Minute

@@ -46,8 +46,8 @@ func NewStateAlerts(watch state.Watch, every time.Duration, news StateNews, note
 }
 
 const (
-	// newsAge is how old news may be. What was stored before is not told: states that begin with years of decisions
-	// would tell of all of them.
+	// newsAge is how old news may be. States begin with years of decisions, and older ones would raise alerts of all
+	// of them.
 	newsAge = time.Hour
 	// namedNews limits the lines of a message.
 	namedNews = 10

@@ -11,8 +11,8 @@ var ErrNone = errors.New("there are no states: no desk keeps them")
 
 // Mark says what the states have.
 type Mark struct {
-	StoredBefore time.Time  // what was stored before is in them
-	StoredSince  time.Time  // they began with what was stored then; earlier decisions are in none
+	StoredBefore time.Time  // all that was stored before is in them
+	StoredSince  time.Time  // they began with decisions stored then; earlier decisions are in none
 	SubjectsBy   string     // the settings by which subjects were found, as the reader writes them
 	FullAt       *time.Time // when a subject last had no room, and got no state; nil: all had
 	States       int64      // rows

@@ -128,7 +128,7 @@ func (s *States) adapt(r *followRound) {
 type followRound struct {
 	state.Round
 	of          *States
-	done, now   time.Time // what was stored before done is complete
+	done, now   time.Time // all that was stored before done is complete
 	from, until time.Time
 	had, added  int64
 }

@@ -229,7 +229,7 @@ func (w *stated) step(both []*historydb.States) string {
 	case w.open != nil:
 		return "nothing" // the open writer holds the table
 	}
-	w.settled(both[0]) // what was archived before is in no state
+	w.settled(both[0]) // decisions that are archived before are in no state
 	day := archive.Day{Time: w.from.AddDate(0, 0, w.random.IntN(3))}
 	_, err := w.c.Archive(w.t.Context(), day, false)
 	check(w.t, err)
@@ -270,7 +270,7 @@ func TestStates_LateCommitIsNotSkipped(t *testing.T) {
 	w.exact("the commit")
 }
 
-// Each statement of a round fails once: what the round did before is undone, and the next does it.
+// A round is killed at each of its statements. All that it did is undone, and the next round does it.
 func TestStates_KilledAtEachStep(t *testing.T) {
 	t.Parallel()
 	w := newStated(t, 8)

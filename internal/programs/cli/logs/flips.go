@@ -36,7 +36,7 @@ const (
 func Flips(call frame.Call) *cobra.Command {
 	fl := &flips{printer: &printer{Call: call}}
 	c := &cobra.Command{
-		Use: "flips [flags]", Short: "List changes of verdicts: who gets another answer on a path, and when", DisableFlagsInUseLine: true,
+		Use: "flips [flags]", Short: "List changes of verdicts, by subject and path", DisableFlagsInUseLine: true,
 		Long: "List flips: decisions with another verdict than the subject got on that path before. The newest come first.\n\n" +
 			"A desk notes them, in the order of storing, where DOCKET_STATES is true. A decision that is older than the\n" +
 			"newest of its subject is marked late: the verdict was another one then, and is not now. With -f new flips are\n" +
