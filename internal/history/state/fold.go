@@ -65,8 +65,32 @@ type Fold struct {
 	Flips  []Flip // in the order of storing
 	room   int64
 	states map[Key]*folded
+	hashes map[said]Hash // of answers, as most are alike
 	denied map[string]Denial
 	rates  map[PathRevision]*Rate
+}
+
+type said struct {
+	verdict          verdict.Verdict
+	revision, answer string
+}
+
+// mostHashes limits the answers whose hashes are kept.
+const mostHashes = 10_000
+
+// hash is [Decision.Hash].
+func (f *Fold) hash(d *Decision) Hash {
+	of := said{d.Verdict, d.Revision, d.Answer}
+	h, known := f.hashes[of]
+	if known {
+		return h
+	}
+	if len(f.hashes) >= mostHashes {
+		clear(f.hashes)
+	}
+	h = d.Hash()
+	f.hashes[of] = h
+	return h
 }
 
 type folded struct {
@@ -76,7 +100,7 @@ type folded struct {
 
 // New makes a fold on the known states of a batch. room limits how many states it may add.
 func New(known []State, room int64) *Fold {
-	f := &Fold{room: room, states: make(map[Key]*folded, len(known)), denied: map[string]Denial{}, rates: map[PathRevision]*Rate{}}
+	f := &Fold{room: room, states: make(map[Key]*folded, len(known)), hashes: map[said]Hash{}, denied: map[string]Denial{}, rates: map[PathRevision]*Rate{}}
 	for i := range known {
 		f.states[known[i].Key] = &folded{State: known[i], known: true}
 	}
@@ -96,7 +120,7 @@ func (f *Fold) Add(d *Decision) {
 		s = &folded{}
 		f.states[d.Key] = s
 	}
-	effect, flip := s.Apply(d)
+	effect, flip := s.apply(d, f.hash(d))
 	s.changed = s.changed || effect != Repeated
 	if flip != nil {
 		f.Flips = append(f.Flips, *flip)

@@ -92,9 +92,11 @@ const (
 
 // Apply folds the next decision, in the order of storing, into a state of its key. The zero state is that of no
 // decision. flip is nil, or the flip that the decision is.
-func (s *State) Apply(d *Decision) (effect Effect, flip *Flip) {
+func (s *State) Apply(d *Decision) (effect Effect, flip *Flip) { return s.apply(d, d.Hash()) }
+
+func (s *State) apply(d *Decision, hash Hash) (effect Effect, flip *Flip) {
 	if s.Decisions == 0 {
-		*s = State{Key: d.Key, Verdict: d.Verdict, Revision: d.Revision, Hash: d.Hash(), Since: d.Version, LastSeen: d.Time, Decisions: 1, Version: d.Version}
+		*s = State{Key: d.Key, Verdict: d.Verdict, Revision: d.Revision, Hash: hash, Since: d.Version, LastSeen: d.Time, Decisions: 1, Version: d.Version}
 		return Began, nil
 	}
 	if d.Version == s.Version || d.Version == s.Since || s.Before != nil && d.Version == s.Before.Version {
@@ -110,7 +112,7 @@ func (s *State) Apply(d *Decision) (effect Effect, flip *Flip) {
 		effect, flip = Flipped, s.flip(d, s.Version, s.Verdict, s.Revision)
 		s.Before, s.Since, s.Late = &Before{s.Verdict, s.Version}, d.Version, 0
 	}
-	if hash := d.Hash(); hash != s.Hash {
+	if hash != s.Hash {
 		effect = max(effect, Changed)
 		s.Verdict, s.Revision, s.Hash = d.Verdict, d.Revision, hash
 	}

@@ -21,9 +21,8 @@ var built = []string{
 	"ledgerdb/days.go countersSQL", "ledgerdb/jobs.go jobs", "ledgerdb/jobs.go changedJobs", "ledgerdb/list.go combinations", "ledgerdb/list.go collect",
 	"ledgerdb/matching.go groupsOf", "ledgerdb/matching.go lock", "ledgerdb/show.go values",
 	"ledgerdb/tallies.go tallies", "ledgerdb/tallies.go paths", "ledgerdb/tallies.go times", "ledgerdb/tallies.go scanned", "ledgerdb/tallies.go countsIn",
-	"historydb/statesrows.go fetch",                                                         // a number
 	"schema/indexes.go index", "schema/indexes.go indexEach", "schema/indexes.go IndexDays", // names that format quoted
-	"historydb/ways.go look", "historydb/follow.go begin", "historydb/follow.go since", "historydb/stats.go counted", "historydb/stats.go live", "historydb/statesrows.go follow", // conditions by what is asked for
+	"historydb/ways.go look", "historydb/follow.go begin", "historydb/follow.go since", "historydb/stats.go counted", "historydb/stats.go live", "historydb/statesrows.go follow", "historydb/statesrows.go read", "historydb/statesread.go States", "historydb/statesread.go Flips", // conditions by what is asked for
 }
 
 // TestSQL_IsConstant has all that goes to the server as a statement be constants, so that no value can become a part of it.

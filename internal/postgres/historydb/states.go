@@ -25,12 +25,10 @@ type StatesConfig struct {
 const (
 	// statesSlack is for a session that took its time and is not yet on the list, and for a server's clock that is put back.
 	statesSlack = 10 * time.Second
-	// stateRows is how many decisions are in memory at a time.
-	stateRows = 20_000
-	// stateRound is how many decisions one transaction follows at best: less, and looking through the index costs more than the rows.
-	stateRound = 10 * stateRows
+	// stateRows is how many decisions are in memory at a time. A state is written once for all decisions of it among these.
+	stateRows = 100_000
 	// Spans of time that one transaction follows. They adapt to the rows that are in them.
-	firstStateSpan, leastStateSpan, mostStateSpan = time.Minute, time.Second, 30 * 24 * time.Hour
+	firstStateSpan, leastStateSpan, mostStateSpan = 4 * time.Second, 250 * time.Millisecond, 30 * 24 * time.Hour
 	// stateStatement and stateTime limit one statement and one round.
 	stateStatement, stateTime = time.Minute, 5 * time.Minute
 )
@@ -46,6 +44,7 @@ type States struct {
 	horizon horizon
 	span    time.Duration
 	names   map[string]string // revisions by the text of bundles
+	words   map[string]string // paths and verdicts
 }
 
 // NewStates makes the states of a database.
@@ -56,7 +55,7 @@ func NewStates(d *db.DB, cfg StatesConfig) *States {
 	if cfg.Rows == 0 {
 		cfg.Rows = stateRows
 	}
-	return &States{db: d, read: NewReader(d), cfg: cfg, by: cfg.Question.SubjectsBy(), span: firstStateSpan, names: map[string]string{}}
+	return &States{db: d, read: NewReader(d), cfg: cfg, by: cfg.Question.SubjectsBy(), span: firstStateSpan, names: map[string]string{}, words: map[string]string{}}
 }
 
 // SubjectsError says that the states were made with other settings.
@@ -117,9 +116,9 @@ func (s *States) Follow(ctx context.Context) (state.Round, error) {
 // adapt chooses the next span by the rows of this one.
 func (s *States) adapt(r *followRound) {
 	switch {
-	case r.Rows > 2*stateRound:
+	case r.Rows > int64(s.cfg.Rows):
 		s.span = max(s.span/2, leastStateSpan)
-	case r.Rows < stateRound/2 && r.More:
+	case r.Rows <= int64(s.cfg.Rows)/3 && r.More:
 		s.span = min(s.span*2, mostStateSpan)
 	}
 }

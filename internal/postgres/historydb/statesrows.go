@@ -1,21 +1,22 @@
 package historydb
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"docket/internal/history/reader"
 	"docket/internal/history/state"
 	"docket/internal/postgres/db"
 	"docket/internal/record/subject"
-	"docket/internal/record/verdict"
 )
 
 const (
@@ -25,22 +26,13 @@ const (
 	// Text of bundles that is very long is told apart by its hash.
 	bundlesSQL = `CASE WHEN d.bundles IS NULL OR ` + db.UnreadableSQL + ` THEN NULL WHEN octet_length(d.bundles::text) <= 4096 THEN d.bundles::text
 	ELSE to_json('md5:' || md5(d.bundles::text))::text END`
-	stateColumnsSQL = `DECLARE stored_decisions NO SCROLL CURSOR FOR
-SELECT d.ts, d.decision_id, d.stored_at, d.path, ` + verdictSQL + `, ` + bundlesSQL + `,
+	stateColumnsSQL = `SELECT d.ts, d.decision_id, d.stored_at, d.path, ` + verdictSQL + `, ` + bundlesSQL + `,
        CASE WHEN coalesce(d.bundles, '{}') = '{}' THEN left(d.raw->>'revision', 1000) END, ` + answerSQL + `, `
-	stateRowsSQL = ` FROM decision_logs d WHERE d.stored_at >= $1::timestamptz AND d.stored_at < $2::timestamptz
- ORDER BY d.stored_at, d.ts, d.decision_id COLLATE "C"`
-	closeRowsSQL = `CLOSE stored_decisions`
+	stateRowsSQL  = ` FROM decision_logs d WHERE d.stored_at >= $1::timestamptz AND d.stored_at < $2::timestamptz`
+	stateOrderSQL = ` ORDER BY d.stored_at, d.ts, d.decision_id COLLATE "C"`
+	openRowsSQL   = `DECLARE stored_decisions NO SCROLL CURSOR FOR `
+	closeRowsSQL  = `CLOSE stored_decisions`
 )
-
-// followed is a row of decision_logs.
-type followed struct {
-	ts, stored         time.Time
-	id, verdict        string
-	path, bundles, old *string
-	answer, who        *string
-	by                 int
-}
 
 // subjectSQL is the text of the subject of decision_logs d, and which of the settings it is by.
 func subjectSQL(all []reader.PathSubject, args *[]any) string {
@@ -103,71 +95,97 @@ func inputSQL(pointer string, args *[]any) string {
 	return "CASE WHEN " + strings.Join(objects, " AND ") + " THEN " + at + " END"
 }
 
-// follow folds the rows of the round in portions.
+// follow folds the rows of the round. They are sorted here if they are few enough, or else by the server.
 func (r *followRound) follow(ctx context.Context, tx pgx.Tx) error {
 	args := []any{r.from, r.until}
 	subjects := r.of.cfg.Question.Subjects()
-	if _, err := tx.Exec(ctx, stateColumnsSQL+subjectSQL(subjects, &args)+stateRowsSQL, args...); err != nil {
+	sql := stateColumnsSQL + subjectSQL(subjects, &args) + stateRowsSQL
+	rows, err := r.read(ctx, tx, subjects, sql+` LIMIT `+strconv.Itoa(r.of.cfg.Rows+1), args...)
+	if err != nil {
+		return err
+	}
+	if len(rows) <= r.of.cfg.Rows {
+		slices.SortFunc(rows, func(a, b state.Decision) int {
+			return cmp.Or(a.StoredAt.Compare(b.StoredAt), a.Version.Compare(b.Version))
+		})
+		return r.fold(ctx, tx, rows)
+	}
+	r.Rows, r.Skipped = 0, map[string]int64{}
+	if _, err := tx.Exec(ctx, openRowsSQL+sql+stateOrderSQL, args...); err != nil {
 		return err
 	}
 	for {
-		rows, err := r.fetch(ctx, tx)
+		before := r.Rows
+		rows, err := r.read(ctx, tx, subjects, `FETCH FORWARD `+strconv.Itoa(r.of.cfg.Rows)+` FROM stored_decisions`)
+		if err == nil {
+			err = r.fold(ctx, tx, rows)
+		}
 		if err != nil {
 			return err
 		}
-		r.Rows += int64(len(rows))
-		if err := r.fold(ctx, tx, r.decisions(rows, subjects)); err != nil {
-			return err
-		}
-		if len(rows) < r.of.cfg.Rows {
+		if r.Rows-before < int64(r.of.cfg.Rows) {
 			_, err := tx.Exec(ctx, closeRowsSQL)
 			return err
 		}
 	}
 }
 
-func (r *followRound) fetch(ctx context.Context, tx pgx.Tx) ([]followed, error) {
-	rows, err := tx.Query(ctx, `FETCH FORWARD `+strconv.Itoa(r.of.cfg.Rows)+` FROM stored_decisions`)
+// read reads rows, and returns the decisions that have a state.
+func (r *followRound) read(ctx context.Context, tx pgx.Tx, by []reader.PathSubject, sql string, args ...any) ([]state.Decision, error) {
+	rows, err := tx.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (f followed, err error) {
-		err = row.Scan(&f.ts, &f.id, &f.stored, &f.path, &f.verdict, &f.bundles, &f.old, &f.answer, &f.who, &f.by)
-		return f, err
-	})
+	defer rows.Close()
+	var all []state.Decision
+	var path, verdict, bundles, old, who pgtype.DriverBytes
+	var answer pgtype.Text
+	for rows.Next() {
+		var d state.Decision
+		var place int
+		if err := rows.Scan(&d.Time, &d.Version.ID, &d.StoredAt, &path, &verdict, &bundles, &old, &answer, &who, &place); err != nil {
+			return nil, err
+		}
+		r.Rows++
+		if d.Subject = string(who); by[place].Kind == subject.RequestedByHost {
+			d.Subject = subject.Host(d.Subject)
+		}
+		if why := skipped(d.Subject, path); why != "" {
+			r.Skipped[why]++
+			continue
+		}
+		d.Time, d.StoredAt = d.Time.UTC(), d.StoredAt.UTC()
+		d.Path, d.Verdict, d.Answer = r.of.word(path), reader.Verdict(r.of.word(verdict)), answer.String
+		d.Revision = r.of.revision(bundles, old)
+		all = append(all, d)
+	}
+	return all, rows.Err()
 }
 
-// decisions are those of the rows that have a state.
-func (r *followRound) decisions(rows []followed, by []reader.PathSubject) []state.Decision {
-	all := make([]state.Decision, 0, len(rows))
-	for i := range rows {
-		f := &rows[i]
-		who := text(f.who)
-		if by[f.by].Kind == subject.RequestedByHost {
-			who = subject.Host(who)
-		}
-		switch path := text(f.path); {
-		case path == "":
-			r.Skipped[state.SkipNoPath]++
-		case who == "":
-			r.Skipped[state.SkipNoSubject]++
-		case len(who) > state.MostKey || len(path) > state.MostKey:
-			r.Skipped[state.SkipTooLong]++
-		default:
-			all = append(all, state.Decision{
-				Key: state.Key{Subject: who, Path: path}, Version: state.Version{Time: f.ts.UTC(), ID: f.id}, Verdict: verdict.Verdict(f.verdict),
-				Revision: r.of.revision(text(f.bundles), text(f.old)), Answer: text(f.answer), StoredAt: f.stored.UTC(),
-			})
-		}
+// skipped says why a decision has no state; empty: it has one.
+func skipped(who string, path []byte) string {
+	switch {
+	case len(path) == 0:
+		return state.SkipNoPath
+	case who == "":
+		return state.SkipNoSubject
+	case len(who) > state.MostKey || len(path) > state.MostKey:
+		return state.SkipTooLong
 	}
-	return all
+	return ""
 }
 
-func text(t *string) string {
-	if t == nil {
-		return ""
+// word returns a text that comes often.
+func (s *States) word(text []byte) string {
+	if known, ok := s.words[string(text)]; ok {
+		return known
 	}
-	return *t
+	if len(s.words) >= mostNames {
+		clear(s.words)
+	}
+	word := string(text)
+	s.words[word] = word
+	return word
 }
 
 const (
@@ -176,14 +194,17 @@ const (
 )
 
 // revision names the bundles of a decision. Most decisions have those of one before.
-func (s *States) revision(bundles, old string) string {
-	key := bundles + "\x00" + old
+func (s *States) revision(bundles, old []byte) string {
+	if len(bundles)+len(old) == 0 {
+		return ""
+	}
+	key := string(bundles) + "\x00" + string(old)
 	name, known := s.names[key]
 	if known {
 		return name
 	}
-	name = reader.RevisionOf(json.RawMessage(bundles), old)
-	if long, ok := strings.CutPrefix(bundles, `"md5:`); ok {
+	name = reader.RevisionOf(json.RawMessage(bundles), string(old))
+	if long, ok := strings.CutPrefix(string(bundles), `"md5:`); ok {
 		name = "md5:" + strings.TrimSuffix(long, `"`)
 	}
 	if len(name) > mostRevision {

@@ -45,9 +45,9 @@ func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg *pro
 		return err
 	}
 	elsewhere := shareLook(s, p.parts.asked).Find
-	decisions := historydb.NewReader(p.parts.asked.DB)
 	handler, err := api.New(api.Config{Version: buildinfo.String(), Lease: s.DeskLease, Registry: reg}, api.Ports{
-		Book: ledgerdb.New(p.parts.asked.DB), Trial: trial, Horizon: horizon, Decisions: decisions, States: decisions, Question: question, WhereIs: whereIs(s, elsewhere), Elsewhere: elsewhere,
+		Book: ledgerdb.New(p.parts.asked.DB), Trial: trial, Horizon: horizon, Decisions: historydb.NewReader(p.parts.asked.DB), Question: question, WhereIs: whereIs(s, elsewhere), Elsewhere: elsewhere,
+		States: historydb.NewReader(p.parts.asked.DB),
 	}, auth, p.log)
 	if err != nil {
 		return config.Complaint{Variable: "DOCKET_DESK_API_CLIENTS", Text: err.Error()}
