@@ -62,7 +62,7 @@ type section struct {
 func (b *bench) sections() []section {
 	return []section{
 		{"drain", b.drain}, {"again", b.again}, {"bad", b.bad}, {"replay", b.replay}, {"latency", b.latency}, {"outage", b.outage}, {"scale", b.scale},
-		{"memory", b.memory}, {"growth", b.growth}, {"desk", b.desk}, {"collect", b.collect}, {"against", b.against}, {"peers", b.peers},
+		{"memory", b.memory}, {"growth", b.growth}, {"desk", b.desk}, {"states", b.states}, {"collect", b.collect}, {"against", b.against}, {"peers", b.peers},
 	}
 }
 

@@ -28,7 +28,8 @@ END $$;
 GRANT USAGE ON SCHEMA :"schema" TO docket_desk, docket_desk_reader;
 
 GRANT SELECT ON dead_letters, dead_letter_decisions, dead_letter_groups, dead_letter_audit, dead_letter_outbox, dead_letter_jobs, dead_letter_job_ends, dead_letter_counts, dead_letter_days,
-    dead_letter_duties, dead_letter_notes, dead_letter_edits, dead_letter_proposals, decision_logs, decision_counts, decision_counts_days, decision_counts_mark TO docket_desk_reader;
+    dead_letter_duties, dead_letter_notes, dead_letter_edits, dead_letter_proposals, decision_logs, decision_counts, decision_counts_days, decision_counts_mark,
+    decision_states, decision_flips, decision_states_mark, decision_states_paths, decision_states_revisions TO docket_desk_reader;
 GRANT SELECT ON dead_letter_growth, dead_letter_surplus TO docket_desk_reader, docket_desk;
 GRANT EXECUTE ON FUNCTION dead_letters_hour() TO docket_desk_reader, docket_desk;
 
@@ -46,6 +47,11 @@ GRANT SELECT, INSERT, UPDATE ON dead_letters, dead_letter_outbox, dead_letter_jo
 GRANT SELECT, INSERT ON decision_logs TO docket_desk;
 -- Removing what was resolved long ago, summing up the counters, counting for rates over time.
 GRANT EXECUTE ON FUNCTION dead_letters_remove(timestamptz, int, text, text), dead_letters_compact(), decision_counts_count(interval, interval) TO docket_desk;
+-- States of subjects, where DOCKET_STATES is true. Flips are only added, and a function removes what is idle or old.
+GRANT SELECT, INSERT, UPDATE ON decision_states, decision_states_paths, decision_states_revisions TO docket_desk;
+GRANT SELECT, UPDATE ON decision_states_mark TO docket_desk;
+GRANT SELECT, INSERT ON decision_flips TO docket_desk;
+GRANT EXECUTE ON FUNCTION decision_states_trim(interval, interval, int) TO docket_desk;
 -- Functions count the dead letters of each client, and note the range of Kafka in which the surplus stays.
 GRANT EXECUTE ON FUNCTION dead_letters_admit(text[], text[], text[], int[], bigint[], timestamptz[], boolean[], boolean[], bigint, bigint, boolean, bigint[], bigint[]),
     dead_letters_surplus_pass(bigint, bigint, bigint, timestamptz, text[], bigint), dead_letters_surplus_archived(bigint, bigint, bigint, text, bigint),

@@ -39,12 +39,12 @@ BEGIN
     FOR what IN
         SELECT format('ALTER TABLE %s OWNER TO docket_migrate', c.oid::regclass) AS act
           FROM pg_class c WHERE c.relnamespace = quote_ident(home)::regnamespace AND c.relkind IN ('r', 'p')
-           AND (c.relname IN ('decision_logs', 'decision_logs_strays', 'goose_db_version') OR c.relname LIKE 'dead\_letter%' OR c.relname LIKE 'decision\_counts%'
+           AND (c.relname IN ('decision_logs', 'decision_logs_strays', 'goose_db_version') OR c.relname LIKE 'dead\_letter%' OR c.relname LIKE 'decision\_counts%' OR c.relname LIKE 'decision\_states%' OR c.relname = 'decision_flips'
                 OR c.oid IN (SELECT inhrelid FROM pg_inherits JOIN pg_class p ON p.oid = inhparent WHERE p.relname = 'decision_logs' AND p.relnamespace = c.relnamespace))
            AND pg_get_userbyid(c.relowner) <> 'docket_migrate'
         UNION ALL
         SELECT format('ALTER FUNCTION %s OWNER TO docket_migrate', oid::regprocedure)
-          FROM pg_proc WHERE pronamespace = quote_ident(home)::regnamespace AND (proname = 'decision_logs_make_partitions' OR proname LIKE 'dead\_letters\_%' OR proname LIKE 'decision\_counts\_%')
+          FROM pg_proc WHERE pronamespace = quote_ident(home)::regnamespace AND (proname = 'decision_logs_make_partitions' OR proname LIKE 'dead\_letters\_%' OR proname LIKE 'decision\_counts\_%' OR proname LIKE 'decision\_states\_%')
            AND pg_get_userbyid(proowner) <> 'docket_migrate'
         UNION ALL
         SELECT format('ALTER TYPE %s OWNER TO docket_migrate', oid::regtype)
@@ -75,6 +75,9 @@ BEGIN
     EXECUTE format('GRANT SELECT ON %I.decision_logs TO docket_read', home);
     IF to_regclass(format('%I.decision_counts', home)) IS NOT NULL THEN -- rates over time, where a desk counts
         EXECUTE format('GRANT SELECT ON %I.decision_counts, %1$I.decision_counts_days, %1$I.decision_counts_mark TO docket_read', home);
+    END IF;
+    IF to_regclass(format('%I.decision_states', home)) IS NOT NULL THEN -- states of subjects, where a desk keeps them
+        EXECUTE format('GRANT SELECT ON %I.decision_states, %1$I.decision_flips, %1$I.decision_states_mark TO docket_read', home);
     END IF;
     IF to_regclass(format('%I.decision_logs_default', home)) IS NOT NULL THEN -- `consumer check` counts what has no day
         EXECUTE format('GRANT SELECT ON %I.decision_logs_default TO docket_write, docket_read', home);

@@ -14,7 +14,7 @@ var willNot = []mapping{{from: 604800, open: true, text: "will not catch up", co
 
 // board is the whole dashboard.
 func board() []row {
-	return []row{glance(), keepingUp(), homes(), health(), spoolAndParking(), latency(), lanesRow(), collectorRow(), deskRow(), resources()}
+	return []row{glance(), keepingUp(), homes(), health(), spoolAndParking(), latency(), lanesRow(), collectorRow(), deskRow(), statesRow(), resources()}
 }
 
 // state has the reasons of all holds, or that there is no consumer, or else that all is well.

@@ -19,6 +19,7 @@ import (
 	"docket/internal/history/complete"
 	"docket/internal/history/lookup"
 	"docket/internal/history/reader"
+	"docket/internal/history/state"
 	"docket/internal/record/escape"
 )
 
@@ -96,6 +97,8 @@ type Ports struct {
 	Horizon Horizon
 	// Decisions are the stored ones. They can be followed if they are also [Places].
 	Decisions reader.Store
+	// States are the newest answers of subjects, and their changes.
+	States state.Store
 	// Question explains decisions; its limit of similar ones is the caller's.
 	Question reader.Question
 	// WhereIs looks for a record, named by TOPIC/PARTITION/OFFSET or a decision id, in every home.
@@ -164,6 +167,7 @@ func New(c Config, p Ports, a Auth, log zerolog.Logger) (*Handler, error) {
 	s.jobs()
 	s.trials()
 	s.decisions()
+	s.states()
 	s.serveDocument(mux)
 	h := &Handler{&guard{throttle: newThrottle(maxAddresses), rules: s.rules, bodyTime: c.BodyTimeout,
 		slots: make(chan struct{}, c.MaxInFlight), log: log, metrics: m, now: c.Now, mux: mux, crossSite: http.NewCrossOriginProtection()}}

@@ -55,6 +55,8 @@ var permissions = []struct {
 	{"follow-decisions", "auditor", "GET", "/decisions/follow?match=input:/n&limit=3&tail=" + tailAt(0), "", 200},
 	{"explain-decision", "auditor", "GET", "/decisions/" + decisionID + "/why?neighbours=2&same_input=true", "", 200},
 	{"diff-decisions", "auditor", "GET", "/decisions/diff?a=" + decisionID + "&b=" + decisionID, "", 200},
+	{"show-states", "auditor", "GET", "/states?subject=alice&path=admin/*&path=a/b&limit=5", "", 200},
+	{"list-flips", "auditor", "GET", "/flips?subject=alice&path=admin/*&since=3h&after=1&before=99&order=oldest&limit=5", "", 200},
 	{"show-payload", "operator", "GET", "/dead-letters/" + id(0) + "/payload", "", 200},
 	{"edit-payload", "operator", "PUT", "/dead-letters/" + id(0) + "/payload", `{"payload":"{}","reason":"r","retry":true}`, 200},
 	{"edit-payload", "admin", "PUT", "/dead-letters/" + id(0) + "/payload", `{"payload":"{\"path\":1}","reason":"r","retry":true}`, 200},

@@ -375,6 +375,7 @@ func TestProblem_DatabaseAwayIs503(t *testing.T) {
 			w := newWorld(t)
 			w.book.err = c.err
 			w.store.Fail(c.err)
+			w.states.Fail(c.err)
 			if row.operation == "create-job" && c.code == 409 {
 				continue
 			}

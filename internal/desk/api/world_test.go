@@ -21,6 +21,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"docket/internal/desk/api"
+	"docket/internal/testkit/readertest"
 )
 
 // tokenOf returns the token of a role in all tests. Each contains a marker that must appear nowhere.
@@ -50,6 +51,7 @@ func (l *lines) String() string {
 type world struct {
 	book     *book
 	store    *readerStore
+	states   *readertest.States
 	handler  *api.Handler
 	log      *lines
 	registry *prometheus.Registry
@@ -58,13 +60,13 @@ type world struct {
 
 func newWorld(t *testing.T, change ...func(*api.Config, *api.Ports)) *world {
 	t.Helper()
-	w := &world{book: newBook(5), store: newStore(30), log: &lines{}, registry: prometheus.NewRegistry(), now: noon}
+	w := &world{book: newBook(5), store: newStore(30), states: newStates(), log: &lines{}, registry: prometheus.NewRegistry(), now: noon}
 	tokens, err := api.ParseTokens(everybody)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := api.Config{Version: "1.2.3", Lease: 15 * time.Minute, Registry: w.registry, Now: func() time.Time { return w.now }}
-	p := api.Ports{Book: w.book, Trial: tries{}, Horizon: horizon{}, Decisions: w.store, WhereIs: func(context.Context, string) (api.Whereabouts, error) {
+	p := api.Ports{Book: w.book, Trial: tries{}, Horizon: horizon{}, Decisions: w.store, States: w.states, WhereIs: func(context.Context, string) (api.Whereabouts, error) {
 		return api.Whereabouts{Decisions: []api.DecisionHomes{{Record: "decision-logs/0/1", ID: "d"}}}, nil
 	}}
 	for _, f := range change {
@@ -84,7 +86,7 @@ var served = sync.OnceValues(func() (*openapi3.T, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := api.New(api.Config{Lease: time.Minute, Version: "1.2.3"}, api.Ports{Book: newBook(0), Trial: tries{}, Decisions: newStore(0),
+	h, err := api.New(api.Config{Lease: time.Minute, Version: "1.2.3"}, api.Ports{Book: newBook(0), Trial: tries{}, Decisions: newStore(0), States: &readertest.States{},
 		WhereIs: func(context.Context, string) (api.Whereabouts, error) { return api.Whereabouts{}, nil }},
 		api.Auth{Tokens: tokens}, zerolog.Nop())
 	if err != nil {

@@ -3,6 +3,7 @@ package reader
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // beside adds the decisions around.
@@ -57,6 +58,8 @@ func (x *Explanation) beside(r parsedDecision, around Around, q Question) {
 
 func searched(a Around) string {
 	switch {
+	case !a.Kept.IsZero():
+		return "the state of this subject and path, with the decisions stored before " + a.Kept.UTC().Format(time.RFC3339)
 	case a.Looked == 1 && a.Otherwise != nil:
 		return "the last decision of this subject and path before this one"
 	case a.Looked == 1 && a.All:

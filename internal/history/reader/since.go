@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"docket/internal/history/state"
 	"docket/internal/record/subject"
 )
 
@@ -20,6 +21,9 @@ type Around struct {
 	Looked int
 	// All says that there were no more decisions.
 	All bool
+	// Kept is the time before which all that was stored is in the state from which Otherwise and First are; zero: they
+	// were searched.
+	Kept time.Time
 	// Searched says that others were searched at all.
 	Searched bool
 	// Short says that the store ran out of time.
@@ -113,7 +117,7 @@ func (r parsedDecision) subjectOf(q Question) (string, Filter, bool) {
 func find(ctx context.Context, store Store, d Decision, q Question) (Around, error) {
 	var a Around
 	r := parseDecision(d, q)
-	_, f, ok := r.subjectOf(q)
+	who, f, ok := r.subjectOf(q)
 	if !ok || r.path == "" {
 		return a, nil
 	}
@@ -133,7 +137,7 @@ func find(ctx context.Context, store Store, d Decision, q Question) (Around, err
 			return a, fmt.Errorf("find decisions behind: %w", err)
 		}
 	}
-	if err := a.turn(ctx, store, d, r, f, q); err != nil {
+	if err := a.turn(ctx, store, d, r, state.Key{Subject: who, Path: r.path}, f, q); err != nil {
 		return a, fmt.Errorf("find since when: %w", err)
 	}
 	return a, nil
@@ -170,7 +174,7 @@ func (a *Around) one(ctx context.Context, store Store, f Filter, oldest bool) (*
 }
 
 // turn finds where the decisions of a subject and a path changed to this verdict.
-func (a *Around) turn(ctx context.Context, store Store, d Decision, r parsedDecision, f Filter, q Question) error {
+func (a *Around) turn(ctx context.Context, store Store, d Decision, r parsedDecision, key state.Key, f Filter, q Question) error {
 	f.Until = d.Time
 	// For a boolean result the columns are right, or always inverted if the rule is called deny.
 	if !r.said.column && !r.result.is(isBool) || d.Verdict == Other {
@@ -180,15 +184,20 @@ func (a *Around) turn(ctx context.Context, store Store, d Decision, r parsedDeci
 	otherwise, same := f, f
 	otherwise.Verdicts = slices.DeleteFunc(Verdicts(), func(v Verdict) bool { return v == d.Verdict })
 	same.Verdicts = []Verdict{d.Verdict}
-	var err error
-	if a.Otherwise, err = a.one(ctx, store, otherwise, false); err != nil {
+	known, err := a.kept(ctx, store, d, key, q)
+	if err != nil {
 		return err
 	}
-	if a.Otherwise != nil {
-		same.Since = a.Otherwise.Time
-	}
-	if a.First, err = a.one(ctx, store, same, true); err != nil {
-		return err
+	if !known {
+		if a.Otherwise, err = a.one(ctx, store, otherwise, false); err != nil {
+			return err
+		}
+		if a.Otherwise != nil {
+			same.Since = a.Otherwise.Time
+		}
+		if a.First, err = a.one(ctx, store, same, true); err != nil {
+			return err
+		}
 	}
 	input := r.whole.get("input")
 	if !q.SameInput || a.Otherwise == nil || input == nil || r.sameInput(*a.Otherwise, q) {

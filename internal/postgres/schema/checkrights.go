@@ -96,12 +96,17 @@ var ledgerNeeds = []struct {
 	{"decision_counts", []string{"SELECT"}, changing},
 	{"decision_counts_days", []string{"SELECT"}, changing},
 	{"decision_counts_mark", []string{"SELECT"}, changing},
+	{"decision_states", []string{"SELECT", "INSERT", "UPDATE"}, []string{"DELETE", "TRUNCATE"}},
+	{"decision_flips", []string{"SELECT", "INSERT"}, []string{"UPDATE", "DELETE", "TRUNCATE"}},
+	{"decision_states_mark", []string{"SELECT", "UPDATE"}, []string{"INSERT", "DELETE", "TRUNCATE"}},
+	{"decision_states_paths", []string{"SELECT", "INSERT", "UPDATE"}, []string{"DELETE", "TRUNCATE"}},
+	{"decision_states_revisions", []string{"SELECT", "INSERT", "UPDATE"}, []string{"DELETE", "TRUNCATE"}},
 }
 
 var changing = []string{"INSERT", "UPDATE", "DELETE", "TRUNCATE"}
 
 // ledgerFunctions are those that the desk calls.
-var ledgerFunctions = []string{"dead_letters_remove(timestamptz, int, text, text)", "dead_letters_compact()", "decision_counts_count(interval, interval)",
+var ledgerFunctions = []string{"dead_letters_remove(timestamptz, int, text, text)", "dead_letters_compact()", "decision_counts_count(interval, interval)", "decision_states_trim(interval, interval, int)",
 	"dead_letters_touched(bytea, bytea)", "dead_letters_four_eyes()",
 	"dead_letters_admit(text[], text[], text[], int[], bigint[], timestamptz[], boolean[], boolean[], bigint, bigint, boolean, bigint[], bigint[])"}
 

@@ -14,6 +14,7 @@ import (
 	"docket/internal/history/complete"
 	"docket/internal/history/lookup"
 	"docket/internal/history/reader"
+	"docket/internal/history/state"
 	"docket/internal/postgres/historydb"
 	"docket/internal/postgres/ledgerdb"
 	"docket/internal/record/subject"
@@ -51,13 +52,14 @@ func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg prom
 	p.complete = NewWatch(s, p.parts.reader)
 	look := shareLook(s, p.parts.asked, p.parts.reader, func() (time.Time, bool) { return p.complete.Status().Read() })
 	answers := &complete.Answers{Books: rows, Status: func(context.Context) complete.Status { return p.complete.Status() }}
-	decisions := reader.Store(rows)
-	if all := p.parts.everywhere; all != nil { // it is not known what waits for the other shards
-		decisions, look, answers = all.Decisions, lookup.NewShared(all.Look), &complete.Answers{}
+	decisions, states := reader.Store(rows), state.Store(rows)
+	if all := p.parts.everywhere; all != nil { // it is not known what waits for the other shards, and their states are not here
+		decisions, states, look, answers = all.Decisions, nil, lookup.NewShared(all.Look), &complete.Answers{}
 	}
 	handler, err := api.New(api.Config{Version: buildinfo.String(), Lease: s.DeskLease, Registry: reg}, api.Ports{
 		Book: ledgerdb.New(p.parts.asked.DB), Trial: trial, Horizon: horizon, Decisions: decisions, Question: question,
 		WhereIs: whereIs(s, look.Find), Elsewhere: look.Find, Around: look.Around, Complete: answers,
+		States: states,
 	}, auth, p.log)
 	if err != nil {
 		return config.Complaint{Variable: "DOCKET_DESK_API_CLIENTS", Text: err.Error()}

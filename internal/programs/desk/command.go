@@ -11,6 +11,7 @@ import (
 	"docket/internal/desk/api"
 	"docket/internal/desk/notify"
 	"docket/internal/history/reader"
+	"docket/internal/history/state"
 	"docket/internal/programs/cli"
 	"docket/internal/record/subject"
 	"docket/internal/service/config"
@@ -45,6 +46,10 @@ func Judges() config.Judges {
 				return "by decision_id every decision is a subject of its own: want requested_by, requested_by:host, label:NAME or input:/POINTER"
 			}
 			return ""
+		},
+		"DOCKET_STATES_WATCH": func(text string) string {
+			_, err := state.ParseWatch(text)
+			return said(err)
 		},
 		"DOCKET_READER_EXTRACTORS": func(text string) string {
 			list := strings.Split(text, ",")

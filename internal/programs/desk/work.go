@@ -65,6 +65,11 @@ func (p *Program) work(reg prometheus.Registerer) error {
 		worker.NewJobs(worker.JobsConfig{Holder: holder, LetterLease: s.DeskLease}, book, p.parts.db, log),
 		schedule, alerts, channels,
 	}
+	if s.States {
+		if err := p.keepStates(reg, channels); err != nil {
+			return err
+		}
+	}
 	return p.openAPI(NewTrial(s, ledgerdb.New(p.parts.asked.DB), p.parts.asked), horizon, reg)
 }
 

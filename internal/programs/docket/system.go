@@ -41,6 +41,7 @@ func open(env cli.Env, s config.Settings) (*frame.System, error) {
 	}
 	// The ledger and the table to archive are those of the shard. Decisions are asked of all.
 	own := sys.Close
+	sys.States = nil
 	sys.Decisions, sys.Complete, sys.Look, sys.Close = all.Decisions, &complete.Answers{}, all.Look, func() { all.Close(); own() }
 	return sys, nil
 }
@@ -54,7 +55,8 @@ func openOne(env cli.Env, s config.Settings, open func(string) (archive.Shelf, e
 	book := ledgerdb.New(db.DB)
 	decisions := historydb.NewReader(db.DB)
 	return &frame.System{
-		Book: book, Trial: desk.NewTrial(s, book, db), Decisions: decisions, Complete: desk.CompleteOnce(s, decisions), Close: db.Close,
+		Book: book, Trial: desk.NewTrial(s, book, db), Decisions: decisions, States: decisions,
+		Complete: desk.CompleteOnce(s, decisions), Close: db.Close,
 		Backlog: func(ctx context.Context) (worker.Backlog, error) { return desk.Backlog(ctx, s) },
 		Days:    historydb.NewArchives(db.DB), Letters: historydb.NewLetterArchives(db.DB), Shelf: open, Look: inspect.Looking(s, db, inspect.Sight{Shelf: open}),
 		RestoreLimit: func() (take func(ctx context.Context, rows int) int, closed func(), err error) {

@@ -129,6 +129,12 @@ type Settings struct {
 	ReaderSubject    string   `group:"Reader" for:"docket" env:"DOCKET_READER_SUBJECT" default:"requested_by:host" unit:"subject" text:"Field that identifies the subject of a decision: requested_by, requested_by:host, label:NAME or input:/POINTER."`
 	ReaderExtractors []string `for:"docket" env:"DOCKET_READER_EXTRACTORS" unit:"PATH=ROLE:/POINTER, by comma" text:"Where to find a ROLE in the results of a PATH. ROLE is allow, deny, reasons, policies, rules or subject. /POINTER is a JSON pointer into result, empty for all of it; for subject it points into input and must not be empty. PATH/* covers all paths below PATH."`
 
+	States          bool          `group:"States" for:"docket" env:"DOCKET_STATES" default:"false" unit:"true or false" text:"Whether the desk keeps the newest answer of each subject and path, and its changes, for state and flips. Subjects are found by DOCKET_READER_SUBJECT and DOCKET_READER_EXTRACTORS."`
+	StatesMax       int           `for:"docket" env:"DOCKET_STATES_MAX" default:"1000000" min:"1" max:"1000000000" unit:"states" text:"Largest number of states. Further subjects have none, because senders can invent subjects without end."`
+	StatesIdle      time.Duration `for:"docket" env:"DOCKET_STATES_IDLE" default:"2160h" min:"1h" max:"87600h" unit:"duration" text:"How long to keep a state whose subject makes no decision on its path."`
+	StatesKeepFlips time.Duration `for:"docket" env:"DOCKET_STATES_KEEP_FLIPS" default:"8760h" min:"1h" max:"87600h" unit:"duration" text:"How long to keep flips, the changes of a verdict."`
+	StatesWatch     string        `for:"docket" env:"DOCKET_STATES_WATCH" unit:"subject=…;path=…" text:"Subjects and paths whose flips raise an alert, like subject=alice,bob;path=admin/*. First denials of a path and revisions that deny more raise one in any case."`
+
 	ArchiveTo          string `group:"Archive" for:"docket" env:"DOCKET_ARCHIVE_TO" unit:"path or s3://bucket/prefix" text:"Directory or bucket for archived days. Needed by archive and restore, unless --to or --from names it. The desk archives dead letters there that Kafka is about to delete and that had no room in the ledger."`
 	ArchiveS3Endpoint  string `for:"docket" env:"DOCKET_ARCHIVE_S3_ENDPOINT" default:"https://s3.amazonaws.com" unit:"URL" text:"Endpoint of the S3 object storage. Use http:// only on a private network."`
 	ArchiveS3Region    string `for:"docket" env:"DOCKET_ARCHIVE_S3_REGION" default:"us-east-1" unit:"text" text:"Region of the bucket."`

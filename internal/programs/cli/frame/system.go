@@ -10,6 +10,7 @@ import (
 	"docket/internal/history/complete"
 	"docket/internal/history/lookup"
 	"docket/internal/history/reader"
+	"docket/internal/history/state"
 )
 
 // System is what commands work on.
@@ -24,6 +25,8 @@ type System struct {
 	Decisions reader.Store
 	// Complete says how complete answers are; nil: nothing is said of it.
 	Complete *complete.Answers
+	// States are the newest answers of subjects, and their changes; nil: there are none.
+	States state.Store
 	// Look looks for a decision by its id in every home.
 	Look *lookup.Look
 	// Days are the table's, to be archived and restored; nil: there are none.

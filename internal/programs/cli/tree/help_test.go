@@ -108,6 +108,8 @@ func TestUse_CheckedBeforeSettings(t *testing.T) {
 		"report":        {"x", "--bogus"},
 		"restore":       {"", "--day x", "--day 2026-08-01", "--day 2026-08-01 --operator mara"},
 		"settings":      {"x"},
+		"state":         {"", "a b", "a -n 0", "a --path="},
+		"flips":         {"x", "-n 0", "--every 2s", "--since nonsense", "--subject="},
 		"stats":         {"x", "--since nonsense", "--by x", "--step x", "-n 0"},
 		"verify":        {"x", "--since nonsense", "--from x", "--from a/b/c", "--spool="},
 		"version":       {"x"},

@@ -88,7 +88,8 @@ func (t *trial) RunValue(_ context.Context, value []byte) (worker.TrialResult, e
 type world struct {
 	book     *book
 	store    *readertest.Store
-	out, err buffer // of the last call
+	states   *readertest.States // nil: no desk keeps them
+	out, err buffer             // of the last call
 	trial    *trial
 	days     archive.Table
 	letters  archive.LettersTable // nil: nothing waits
@@ -146,6 +147,9 @@ func (w *world) call(args ...string) result {
 					return worker.Backlog{}, nil
 				}
 				return w.backlog(ctx)
+			}
+			if w.states != nil {
+				sys.States = w.states
 			}
 			if w.trial != nil {
 				sys.Trial = w.trial

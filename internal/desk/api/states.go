@@ -1,0 +1,190 @@
+package api
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"docket/internal/history/reader"
+	"docket/internal/history/state"
+)
+
+// SubjectState is the newest answer of a subject on a path.
+type SubjectState struct {
+	Subject   string         `json:"subject"`
+	Path      string         `json:"path"`
+	Verdict   reader.Verdict `json:"verdict" enum:"allowed,denied,undefined,error,other"`
+	Revision  string         `json:"revision" doc:"Bundles of the newest decision, as name@revision; empty: none"`
+	Hash      string         `json:"hash" doc:"Equal for answers that are equal in verdict, revision and result"`
+	Since     time.Time      `json:"since" doc:"Timestamp of the first decision with this verdict. It is doubtful if late is above 0"`
+	SinceID   string         `json:"since_decision_id"`
+	LastSeen  time.Time      `json:"last_seen" doc:"Timestamp of the newest decision"`
+	Decisions int64          `json:"decisions" doc:"All decisions that were stored, late ones included"`
+	VersionTS time.Time      `json:"version_ts" doc:"Timestamp and id of the newest decision: none that is older changes verdict, revision or hash"`
+	VersionID string         `json:"version_id"`
+	Before    *StateBefore   `json:"before,omitempty" doc:"The last decision before since; without it none is known"`
+	Late      int64          `json:"late" doc:"Decisions that were stored after newer ones, and had another verdict after since"`
+}
+
+// StateBefore is the last decision before a state began.
+type StateBefore struct {
+	Verdict    reader.Verdict `json:"verdict" enum:"allowed,denied,undefined,error,other"`
+	Timestamp  time.Time      `json:"timestamp"`
+	DecisionID string         `json:"decision_id"`
+}
+
+// StatesAsOf says what states and flips have.
+type StatesAsOf struct {
+	StoredBefore time.Time  `json:"stored_before" doc:"Decisions that were stored before then are in the answer; those of the last seconds are not"`
+	StoredSince  time.Time  `json:"stored_since" doc:"Decisions that were stored before then are in no state: they were archived or removed before states were kept"`
+	SubjectsBy   string     `json:"subjects_by" doc:"Where subjects are: PATH=PLACE, by comma; the first that fits counts"`
+	FullAt       *time.Time `json:"full_at,omitempty" doc:"When a subject last got no state, as there were DOCKET_STATES_MAX; a subject without a state may have decisions then"`
+}
+
+func asOf(m state.Mark) StatesAsOf {
+	return StatesAsOf{StoredBefore: m.StoredBefore, StoredSince: m.StoredSince, SubjectsBy: m.SubjectsBy, FullAt: m.FullAt}
+}
+
+// SubjectStates are the states of a subject.
+type SubjectStates struct {
+	States []SubjectState `json:"states" nullable:"false" doc:"In the order of their paths"`
+	More   bool           `json:"more" doc:"There are more: choose some by path"`
+	StatesAsOf
+}
+
+// StateFlip is a change of the verdict of a subject on a path.
+type StateFlip struct {
+	ID           int64          `json:"flip_id" doc:"In the order of storing"`
+	Subject      string         `json:"subject"`
+	Path         string         `json:"path"`
+	Was          reader.Verdict `json:"was" enum:"allowed,denied,undefined,error,other"`
+	Verdict      reader.Verdict `json:"verdict" enum:"allowed,denied,undefined,error,other"`
+	WasRevision  string         `json:"was_revision"`
+	Revision     string         `json:"revision"`
+	Timestamp    time.Time      `json:"timestamp"`
+	DecisionID   string         `json:"decision_id"`
+	WasTimestamp time.Time      `json:"was_timestamp"`
+	WasID        string         `json:"was_decision_id"`
+	StoredAt     time.Time      `json:"stored_at"`
+	Late         bool           `json:"late" doc:"The decision was stored after a newer one, and did not change the state"`
+}
+
+// StateFlips are flips.
+type StateFlips struct {
+	Flips []StateFlip `json:"flips" nullable:"false"`
+	Next  int64       `json:"next,omitempty" doc:"What to give as after, or as before with order=newest; without it there are no more now"`
+	StatesAsOf
+}
+
+type statesInput struct {
+	Subject string   `query:"subject" required:"true" minLength:"1" maxLength:"1000" doc:"The whole subject"`
+	Path    []string `query:"path,explode" nullable:"false" maxItems:"20" doc:"One of these, or below it: a/b/*"`
+	Limit   int      `query:"limit" minimum:"1" maximum:"999" default:"100"`
+}
+
+type statesOutput struct{ Body SubjectStates }
+
+type flipsInput struct {
+	Subject string   `query:"subject" maxLength:"1000" doc:"Only this subject"`
+	Path    []string `query:"path,explode" nullable:"false" maxItems:"20" doc:"One of these, or below it: a/b/*"`
+	Since   string   `query:"since" maxLength:"40" doc:"Only decisions since then: how long ago (2h, 7d), a day (yesterday, monday, 2026-11-21) or RFC 3339; days begin at 00:00 UTC"`
+	After   int64    `query:"after" minimum:"0" doc:"Only flips with a higher flip_id"`
+	Before  int64    `query:"before" minimum:"0" doc:"Only flips with a lower flip_id"`
+	Order   string   `query:"order" enum:"newest,oldest" default:"newest" doc:"What comes first, in the order of storing"`
+	Limit   int      `query:"limit" minimum:"1" maximum:"1000" default:"50"`
+}
+
+type flipsOutput struct{ Body StateFlips }
+
+func (s *api) states() {
+	if s.States == nil {
+		return
+	}
+	// A subject may be a part of a payload, so a viewer sees none.
+	register(s, route{role: Auditor, method: http.MethodGet, path: "/states", id: "show-states", many: []string{"path"},
+		summary: "Show the newest answer of a subject on each path, and since when it gets it",
+		text:    "A desk keeps them where DOCKET_STATES is true. Subjects may be personal data: each look is logged with your name.", errors: []int{http.StatusNotFound}}, s.subjectStates)
+	register(s, route{role: Auditor, method: http.MethodGet, path: "/flips", id: "list-flips", many: []string{"path"},
+		summary: "List changes of verdicts, in the order of storing",
+		text:    "To follow them, ask with order=oldest, and again with the next of the answer as after. Subjects may be personal data: each look is logged with your name.", errors: []int{http.StatusNotFound}}, s.flips)
+}
+
+func (s *api) subjectStates(ctx context.Context, c caller, in *statesInput) (*statesOutput, error) {
+	if err := legible(append([]string{in.Subject}, in.Path...)); err != nil {
+		return nil, err
+	}
+	all, mark, err := s.States.States(ctx, in.Subject, in.Path, in.Limit+1)
+	if err != nil {
+		return nil, ofStates(err)
+	}
+	out := SubjectStates{States: []SubjectState{}, More: len(all) > in.Limit, StatesAsOf: asOf(mark)}
+	for i := range all[:min(len(all), in.Limit)] {
+		out.States = append(out.States, stateOf(&all[i]))
+	}
+	s.log.Info().Str("operator", c.Name).Str("operation", "show-states").Int("states", len(out.States)).Msg("states read")
+	return &statesOutput{out}, nil
+}
+
+func (s *api) flips(ctx context.Context, c caller, in *flipsInput) (*flipsOutput, error) {
+	if err := legible(append([]string{in.Subject}, in.Path...)); err != nil {
+		return nil, err
+	}
+	q := state.FlipQuery{After: in.After, Before: in.Before, Subject: in.Subject, Paths: in.Path, Limit: in.Limit, Backward: in.Order == "newest"}
+	if in.Since != "" {
+		var err error
+		if q.Since, err = reader.ParseTime(in.Since, s.Now()); err != nil {
+			return nil, faulty("query.since", err.Error())
+		}
+	}
+	all, mark, err := s.States.Flips(ctx, q)
+	if err != nil {
+		return nil, ofStates(err)
+	}
+	out := StateFlips{Flips: []StateFlip{}, StatesAsOf: asOf(mark)}
+	for i := range all {
+		out.Flips = append(out.Flips, flipOf(&all[i]))
+	}
+	if n := len(all); n == in.Limit {
+		out.Next = all[n-1].ID
+	}
+	s.log.Info().Str("operator", c.Name).Str("operation", "list-flips").Int("flips", len(out.Flips)).Msg("flips read")
+	return &flipsOutput{out}, nil
+}
+
+func stateOf(s *state.State) SubjectState {
+	out := SubjectState{
+		Subject: s.Subject, Path: s.Path, Verdict: s.Verdict, Revision: s.Revision, Hash: hex.EncodeToString(s.Hash[:]), Since: s.Since.Time, SinceID: s.Since.ID,
+		LastSeen: s.LastSeen, Decisions: s.Decisions, VersionTS: s.Version.Time, VersionID: s.Version.ID, Late: s.Late,
+	}
+	if b := s.Before; b != nil {
+		out.Before = &StateBefore{b.Verdict, b.Time, b.ID}
+	}
+	return out
+}
+
+func flipOf(f *state.Flip) StateFlip {
+	return StateFlip{
+		ID: f.ID, Subject: f.Subject, Path: f.Path, Was: f.Was, Verdict: f.Verdict, WasRevision: f.WasRevision, Revision: f.Revision,
+		Timestamp: f.Time, DecisionID: f.Version.ID, WasTimestamp: f.WasVersion.Time, WasID: f.WasVersion.ID, StoredAt: f.StoredAt, Late: f.Late,
+	}
+}
+
+// legible refuses text that no column can hold.
+func legible(all []string) error {
+	for _, text := range all {
+		if strings.ContainsRune(text, 0) || strings.ToValidUTF8(text, "") != text {
+			return faulty("query", "text in UTF-8 without U+0000")
+		}
+	}
+	return nil
+}
+
+func ofStates(err error) error {
+	if errors.Is(err, state.ErrNone) {
+		return problem(http.StatusNotFound, "no desk keeps states, or none has followed a decision yet", "set DOCKET_STATES=true in docket desk")
+	}
+	return err
+}

@@ -1,0 +1,293 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/rs/zerolog"
+
+	"docket/internal/history/state"
+	"docket/internal/record/verdict"
+)
+
+// keeping is a table of states, and what is new in it.
+type keeping struct {
+	mu       sync.Mutex
+	rounds   map[string]int // by desk
+	next     state.Round
+	err      error
+	took     time.Duration
+	trims    []time.Duration // idle
+	gone     []int64         // of the next trims
+	flips    []state.Flip
+	denials  []state.Denial
+	compared []state.Comparison
+	toldOf   []string
+}
+
+type keeper struct {
+	*keeping
+	desk string
+}
+
+func (k keeper) Follow(context.Context) (state.Round, error) {
+	time.Sleep(k.took)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.rounds[k.desk]++
+	r := k.next
+	k.next = state.Round{Lag: r.Lag, States: r.States}
+	return r, k.err
+}
+
+func (k keeper) Trim(_ context.Context, idle, _ time.Duration) (gone int64, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.trims = append(k.trims, idle)
+	if len(k.gone) > 0 {
+		gone, k.gone = k.gone[0], k.gone[1:]
+	}
+	return gone, nil
+}
+
+func (k *keeping) Flips(_ context.Context, q state.FlipQuery) ([]state.Flip, state.Mark, error) {
+	var out []state.Flip
+	for _, f := range k.flips {
+		if f.ID > q.After && len(out) < q.Limit {
+			out = append(out, f)
+		}
+	}
+	return out, state.Mark{}, nil
+}
+
+func (k *keeping) Denials(_ context.Context, limit int) ([]state.Denial, error) {
+	return k.denials[:min(limit, len(k.denials))], nil
+}
+
+func (k *keeping) ToldDenials(_ context.Context, paths []string) error {
+	k.denials, k.toldOf = k.denials[len(paths):], append(k.toldOf, paths...)
+	return nil
+}
+
+func (k *keeping) Revisions(_ context.Context, _ int64, limit int) ([]state.Comparison, error) {
+	return k.compared[:min(limit, len(k.compared))], nil
+}
+
+func (k *keeping) ToldRevisions(_ context.Context, of []state.PathRevision) error {
+	k.compared = k.compared[len(of):]
+	return nil
+}
+
+func (k *keeping) done(desk string) int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.rounds[desk]
+}
+
+func runStates(k *keeping, b *alertLedger, desk string, reg prometheus.Registerer) (stop func()) {
+	s := NewStates(StatesConfig{Holder: desk, Idle: 90 * 24 * time.Hour, KeepFlips: time.Hour, Metrics: NewStateMetrics(reg)}, keeper{k, desk}, b, nil, zerolog.Nop())
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { _ = s.Run(ctx); close(done) }()
+	return func() { cancel(); <-done }
+}
+
+func TestStates_OneDeskAtATime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		k, b := &keeping{rounds: map[string]int{}}, newAlertLedger()
+		stopA := runStates(k, b, "a", prometheus.NewRegistry())
+		pass(time.Second)
+		stopB := runStates(k, b, "b", prometheus.NewRegistry())
+		pass(5 * time.Minute)
+		if a, other := k.done("a"), k.done("b"); a < 290 || other != 0 {
+			t.Errorf("%d rounds by the one, %d by the other", a, other)
+		}
+		stopA() // it gives the duty back
+		pass(6 * time.Second)
+		if k.done("b") == 0 {
+			t.Error("the other does not take over")
+		}
+		stopB()
+	})
+}
+
+// The lag grows while rounds fail, and work that took long is followed by a longer pause.
+func TestStates_LagAndPauses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		k, b, reg := &keeping{rounds: map[string]int{}, took: 2 * time.Second}, newAlertLedger(), prometheus.NewRegistry()
+		k.next = state.Round{Lag: 12 * time.Second, States: 7, Rows: 9, Flips: 1, Counts: state.Counts{Began: 3, Same: 2, Changed: 1, Flipped: 1, Obsolete: 2}, Skipped: map[string]int64{state.SkipNoPath: 4}}
+		stop := runStates(k, b, "a", reg)
+		defer stop()
+		pass(2 * time.Second)
+		metric := func(want string) {
+			t.Helper()
+			if err := testutil.GatherAndCompare(reg, strings.NewReader(want), strings.Fields(strings.ReplaceAll(want, "\n", " "))[2]); err != nil {
+				t.Error(err)
+			}
+		}
+		metric("# HELP docket_state_applied_total Stored decisions that became the newest of their subject and path.\n# TYPE docket_state_applied_total counter\ndocket_state_applied_total 7\n")
+		metric("# HELP docket_state_obsolete_total Stored decisions that were older than the state of their subject and path.\n# TYPE docket_state_obsolete_total counter\ndocket_state_obsolete_total 2\n")
+		metric("# HELP docket_state_lag_seconds How long ago the newest decisions were stored that the states have for certain; 0 at a desk that does not keep them just now.\n# TYPE docket_state_lag_seconds gauge\ndocket_state_lag_seconds 12\n")
+		if n := k.done("a"); n != 1 {
+			t.Fatalf("%d rounds", n)
+		}
+		pass(19 * time.Second)
+		if n := k.done("a"); n != 1 {
+			t.Errorf("%d rounds within ten times the work", n)
+		}
+		k.mu.Lock()
+		k.err = errors.New("away")
+		k.mu.Unlock()
+		pass(41 * time.Second)
+		metric("# HELP docket_state_lag_seconds How long ago the newest decisions were stored that the states have for certain; 0 at a desk that does not keep them just now.\n# TYPE docket_state_lag_seconds gauge\ndocket_state_lag_seconds 72\n")
+	})
+}
+
+func TestStates_BehindWithoutPauses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		k, b := &keeping{rounds: map[string]int{}, took: time.Millisecond}, newAlertLedger()
+		more := NewStates(StatesConfig{Holder: "a", Metrics: NewStateMetrics(prometheus.NewRegistry())}, alwaysMore{keeper{k, "a"}}, b, nil, zerolog.Nop())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_ = more.Run(ctx)
+		if n := k.done("a"); n < 900 {
+			t.Errorf("%d rounds in a second", n)
+		}
+	})
+}
+
+type alwaysMore struct{ keeper }
+
+func (a alwaysMore) Follow(ctx context.Context) (state.Round, error) {
+	r, err := a.keeper.Follow(ctx)
+	r.More = true
+	return r, err
+}
+
+func TestStates_IdleOnesAreRemoved(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		k, b := &keeping{rounds: map[string]int{}, gone: []int64{10_000, 5, 0}}, newAlertLedger()
+		stop := runStates(k, b, "a", prometheus.NewRegistry())
+		pass(time.Minute)
+		if len(k.trims) != 3 || k.trims[0] != 90*24*time.Hour {
+			t.Errorf("removed %v", k.trims)
+		}
+		pass(61 * time.Minute)
+		if len(k.trims) != 4 {
+			t.Errorf("removed %d times after an hour", len(k.trims))
+		}
+		stop()
+	})
+}
+
+func flipped(id int64, subject, path string, stored time.Time) state.Flip {
+	return state.Flip{ID: id, Key: state.Key{Subject: subject, Path: path}, Was: verdict.Allowed, Verdict: verdict.Denied, Version: state.Version{ID: "d" + subject}, StoredAt: stored}
+}
+
+func TestStateAlerts_WatchedFlipsOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		k, b, in := &keeping{}, newAlertLedger(), &alertInbox{}
+		watch := state.Watch{Subjects: []string{"alice"}, Paths: []string{"admin/*"}}
+		now := time.Now()
+		k.flips = []state.Flip{flipped(1, "alice", "a/b", now), flipped(2, "bob", "a/b", now), flipped(3, "carol", "admin/x", now), flipped(4, "alice", "old", now.Add(-2*time.Hour))}
+		for range 2 { // a desk that starts again tells nothing again
+			a := NewStateAlerts(watch, time.Minute, k, b, in)
+			for range 3 {
+				if err := a.check(t.Context(), time.Now()); err != nil {
+					t.Fatal(err)
+				}
+				pass(time.Minute)
+			}
+		}
+		got := in.take()
+		if len(got) != 1 || got[0].Title != "2 verdicts that are watched changed" || got[0].Key != "states:flips" || len(got[0].Lines) != 3 ||
+			got[0].Lines[0] != "subject alice, path a/b: denied, and allowed before, decision dalice" || got[0].Lines[1] != "path admin/x: denied, and allowed before, decision dcarol" {
+			t.Errorf("%+v", got)
+		}
+		k.flips = append(k.flips, flipped(5, "alice", "a/b", time.Now()))
+		a := NewStateAlerts(watch, time.Minute, k, b, in)
+		if err := a.check(t.Context(), time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		in.expect(t, "a further one", "alert states:flips: 1 verdict that is watched changed")
+		if err := a.check(t.Context(), time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		in.expect(t, "within the interval")
+	})
+}
+
+func TestStateAlerts_FirstDenials(t *testing.T) {
+	t.Parallel()
+	k, b, in := &keeping{}, newAlertLedger(), &alertInbox{}
+	now := time.Now()
+	k.denials = []state.Denial{{Path: "a/b", Version: state.Version{ID: "d1"}, StoredAt: now}, {Path: "old", Version: state.Version{ID: "d2"}, StoredAt: now.Add(-2 * newsAge)}}
+	if err := NewStateAlerts(state.Watch{}, 0, k, b, in).check(t.Context(), now); err != nil {
+		t.Fatal(err)
+	}
+	in.expect(t, "one path", "alert states:first-denial: First denial on a path")
+	if strings.Join(k.toldOf, " ") != "a/b old" || len(k.denials) > 0 {
+		t.Errorf("told of %q", k.toldOf)
+	}
+}
+
+func TestStateAlerts_RevisionThatDeniesMore(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	rate := func(revision string, allowed, denied int64, last time.Time) state.Rate {
+		return state.Rate{PathRevision: state.PathRevision{Path: "a/b", Revision: revision}, Last: last, Allowed: allowed, Denied: denied}
+	}
+	before := rate("r1", 90, 10, now)
+	for name, test := range map[string]struct {
+		of   state.Comparison
+		want []string
+	}{
+		"more":     {state.Comparison{Rate: rate("r2", 70, 31, now), Before: &before}, []string{"alert states:deny-rate: A new revision of the policies denies more"}},
+		"little":   {state.Comparison{Rate: rate("r2", 75, 25, now), Before: &before}, nil},
+		"the only": {state.Comparison{Rate: rate("r2", 0, 100, now)}, nil},
+		"old":      {state.Comparison{Rate: rate("r2", 0, 100, now.Add(-2*newsAge)), Before: &before}, nil},
+	} {
+		k, in := &keeping{compared: []state.Comparison{test.of}}, &alertInbox{}
+		if err := NewStateAlerts(state.Watch{}, 0, k, newAlertLedger(), in).check(t.Context(), now); err != nil {
+			t.Fatal(err)
+		}
+		in.expect(t, name, test.want...)
+		if len(k.compared) > 0 {
+			t.Errorf("%s: it is compared again", name)
+		}
+	}
+}
+
+// A message names at most ten, and no subject that the setting does not name.
+func TestStateAlerts_ManyAtOnce(t *testing.T) {
+	t.Parallel()
+	k, in := &keeping{}, &alertInbox{}
+	now := time.Now()
+	for i := range 2500 {
+		k.flips = append(k.flips, flipped(int64(i+1), "secret", "admin/x", now))
+		k.flips[i].Version.ID = "d"
+	}
+	b := newAlertLedger()
+	if err := NewStateAlerts(state.Watch{Paths: []string{"*"}}, 0, k, b, in).check(t.Context(), now); err != nil {
+		t.Fatal(err)
+	}
+	got := in.take()
+	if len(got) != 1 || len(got[0].Lines) != namedNews+2 || got[0].Lines[namedNews] != "and 2,490 more" || b.notes[flipsNote].text != "2500" {
+		t.Fatalf("%+v, %+v", got, b.notes)
+	}
+	if strings.Contains(strings.Join(got[0].Lines, " "), "secret") {
+		t.Error("it names a subject")
+	}
+}

@@ -1,0 +1,201 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"docket/internal/desk/ledger"
+	"docket/internal/desk/notify"
+	"docket/internal/history/state"
+)
+
+// StateNews is what alerts about states are made of.
+type StateNews interface {
+	Flips(ctx context.Context, q state.FlipQuery) ([]state.Flip, state.Mark, error)
+	// Denials returns first denials of paths that were not told, at most limit.
+	Denials(ctx context.Context, limit int) ([]state.Denial, error)
+	ToldDenials(ctx context.Context, paths []string) error
+	// Revisions returns revisions that were not told, and have as many decisions as least, at most limit.
+	Revisions(ctx context.Context, least int64, limit int) ([]state.Comparison, error)
+	ToldRevisions(ctx context.Context, of []state.PathRevision) error
+}
+
+// Notes remembers texts. Each [ledger.Upkeep] is one.
+type Notes interface {
+	Remembered(ctx context.Context, name string) (text string, at time.Time, err error)
+	Remember(ctx context.Context, name, text string) error
+}
+
+// StateAlerts tells people about first denials, flips of watched subjects and paths, and revisions that deny more. Each
+// is told once. A text names a subject only if the setting names it, as a subject may be a part of a payload.
+type StateAlerts struct {
+	watch state.Watch
+	every time.Duration
+	news  StateNews
+	notes Notes
+	to    Sender
+	next  time.Time
+}
+
+// NewStateAlerts makes alerts. every is the pause between two checks.
+func NewStateAlerts(watch state.Watch, every time.Duration, news StateNews, notes Notes, to Sender) *StateAlerts {
+	return &StateAlerts{watch: watch, every: every, news: news, notes: notes, to: to}
+}
+
+const (
+	// newsAge is how old news may be. States begin with years of decisions, and older ones would raise alerts of all
+	// of them.
+	newsAge = time.Hour
+	// namedNews limits the lines of a message.
+	namedNews = 10
+	newsPage  = 1000
+	// A revision is compared once it has so many decisions on a path, with the one before it that had as many. It is told
+	// if it denies so much more of them.
+	leastDecisions = 100
+	moreDenied     = 0.2
+	flipsNote      = "states:flips"
+)
+
+// check tells what is new. A desk that ends in the middle tells the rest, or some again, at its next start.
+func (a *StateAlerts) check(ctx context.Context, now time.Time) error {
+	if now.Before(a.next) {
+		return nil
+	}
+	a.next = now.Add(a.every)
+	if err := a.flips(ctx, now); err != nil {
+		return err
+	}
+	if err := a.denials(ctx, now); err != nil {
+		return err
+	}
+	return a.revisions(ctx, now)
+}
+
+func (a *StateAlerts) flips(ctx context.Context, now time.Time) error {
+	if len(a.watch.Subjects)+len(a.watch.Paths) == 0 {
+		return nil
+	}
+	text, _, err := a.notes.Remembered(ctx, flipsNote)
+	if err != nil && !errors.Is(err, ledger.ErrNotFound) {
+		return err
+	}
+	told, _ := strconv.ParseInt(text, 10, 64) // an unreadable text begins again
+	lines, more := []string{}, 0
+	last := told
+	for {
+		found, _, err := a.news.Flips(ctx, state.FlipQuery{After: last, Limit: newsPage})
+		if err != nil {
+			return err
+		}
+		for i := range found {
+			f := &found[i]
+			last = f.ID
+			switch line := a.flipLine(f); {
+			case line == "" || now.Sub(f.StoredAt) > newsAge:
+			case len(lines) < namedNews:
+				lines = append(lines, line)
+			default:
+				more++
+			}
+		}
+		if len(found) < newsPage {
+			break
+		}
+	}
+	if len(lines) > 0 {
+		title := "1 verdict that is watched changed"
+		if n := len(lines) + more; n > 1 {
+			title = fmt.Sprintf("%s verdicts that are watched changed", thousands(int64(n)))
+		}
+		a.send("flips", title, lines, more, "docket flips lists them.")
+	}
+	if last == told {
+		return nil
+	}
+	return a.notes.Remember(ctx, flipsNote, strconv.FormatInt(last, 10))
+}
+
+// flipLine is empty where the flip is not watched.
+func (a *StateAlerts) flipLine(f *state.Flip) string {
+	who := ""
+	switch {
+	case a.watch.Subject(f.Key):
+		who = "subject " + notify.Plain(f.Subject, 60) + ", "
+	case !a.watch.Path(f.Key):
+		return ""
+	}
+	late := ""
+	if f.Late {
+		late = ", stored late"
+	}
+	return fmt.Sprintf("%spath %s: %s, and %s before, decision %s%s", who, notify.Plain(f.Path, 60), f.Verdict, f.Was, notify.Plain(f.Version.ID, 60), late)
+}
+
+func (a *StateAlerts) denials(ctx context.Context, now time.Time) error {
+	for {
+		found, err := a.news.Denials(ctx, newsPage)
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		var lines, paths []string
+		more := 0
+		for _, d := range found {
+			paths = append(paths, d.Path)
+			switch {
+			case now.Sub(d.StoredAt) > newsAge:
+			case len(lines) < namedNews:
+				lines = append(lines, fmt.Sprintf("path %s, decision %s", notify.Plain(d.Path, 60), notify.Plain(d.ID, 60)))
+			default:
+				more++
+			}
+		}
+		if n := len(lines) + more; n == 1 {
+			a.send("first-denial", "First denial on a path", lines, 0, "docket why explains the decision.")
+		} else if n > 1 {
+			a.send("first-denial", fmt.Sprintf("First denials on %s paths", thousands(int64(n))), lines, more, "docket why explains a decision.")
+		}
+		if err := a.news.ToldDenials(ctx, paths); err != nil {
+			return err
+		}
+	}
+}
+
+func (a *StateAlerts) revisions(ctx context.Context, now time.Time) error {
+	for {
+		found, err := a.news.Revisions(ctx, leastDecisions, newsPage)
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		var lines []string
+		var told []state.PathRevision
+		more := 0
+		for i := range found {
+			c := &found[i]
+			told = append(told, c.PathRevision)
+			switch {
+			case c.Before == nil, c.DenyRate()-c.Before.DenyRate() < moreDenied, now.Sub(c.Last) > newsAge:
+			case len(lines) < namedNews:
+				lines = append(lines, fmt.Sprintf("path %s: revision %s denies %.0f %%, and %s before it denied %.0f %%", notify.Plain(c.Path, 60),
+					notify.Plain(c.Revision, 60), 100*c.DenyRate(), notify.Plain(c.Before.Revision, 60), 100*c.Before.DenyRate()))
+			default:
+				more++
+			}
+		}
+		if len(lines) > 0 {
+			a.send("deny-rate", "A new revision of the policies denies more", lines, more, "docket stats --steps shows the rates.")
+		}
+		if err := a.news.ToldRevisions(ctx, told); err != nil {
+			return err
+		}
+	}
+}
+
+func (a *StateAlerts) send(key, title string, lines []string, more int, end string) {
+	if more > 0 {
+		lines = append(lines, fmt.Sprintf("and %s more", thousands(int64(more))))
+	}
+	a.to.Send(notify.Message{Kind: notify.Alert, Key: "states:" + key, Title: title, Lines: append(lines, end), Severity: notify.Warning})
+}

@@ -1,0 +1,26 @@
+package state
+
+import "time"
+
+// Round is the result of one round of following stored decisions.
+type Round struct {
+	Counts  Counts
+	Flips   int64
+	Skipped map[string]int64 // decisions without a state, by reason: see [Skips]
+	Rows    int64            // decisions in all
+	States  int64            // rows of the table afterwards
+	Lag     time.Duration    // from the mark to the server's clock
+	More    bool             // further decisions are complete already
+	Busy    bool             // another process works just now
+}
+
+// Reasons why a decision has no state.
+const (
+	SkipNoSubject = "no_subject"
+	SkipNoPath    = "no_path"
+	SkipTooLong   = "too_long" // subject or path is longer than [MostKey]
+	SkipFull      = "full"     // there was no room for a further subject
+)
+
+// Skips lists the reasons why a decision has no state.
+func Skips() []string { return []string{SkipNoSubject, SkipNoPath, SkipTooLong, SkipFull} }

@@ -1,0 +1,419 @@
+//go:build integration
+
+package historydb_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/jackc/pgx/v5"
+
+	"docket/internal/history/archive"
+	"docket/internal/history/reader"
+	"docket/internal/history/state"
+	"docket/internal/postgres/historydb"
+	"docket/internal/postgres/store"
+	"docket/internal/record/subject"
+	"docket/internal/record/verdict"
+)
+
+var byHost = reader.Question{Subject: subject.Spec{Kind: subject.RequestedByHost}}
+
+// stated is a table, with all that ever was stored in it kept beside and folded by hand.
+type stated struct {
+	*archived
+	t       *testing.T
+	random  *rand.Rand
+	pg      *store.Store
+	all     []state.Decision
+	n       int
+	other   *pgx.Conn // stores at once
+	writer  *pgx.Conn // has a transaction open now and then
+	open    pgx.Tx
+	pending []state.Decision
+	from    time.Time // of three days
+}
+
+func newStated(t *testing.T, seed uint64) *stated {
+	w := &stated{archived: old(t), t: t, random: rand.New(rand.NewPCG(seed, 17))}
+	w.pg = open(t, w.URL, 20*time.Second)
+	w.from = w.day.AddDate(0, 0, -1)
+	w.c.Table = historydb.NewArchives(w.pg.DB).Hurry(true, 0)
+	w.other, w.writer = pgxConnect(t, w.URL), pgxConnect(t, w.URL)
+	return w
+}
+
+func (w *stated) states(rows int) *historydb.States {
+	return historydb.NewStates(w.pg.DB, historydb.StatesConfig{Question: byHost, Most: 1 << 20, Slack: time.Microsecond, Rows: rows})
+}
+
+type querier interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// store stores some decisions of few subjects; many are older than others before them.
+func (w *stated) store(on querier, n int) (rows []state.Decision) {
+	w.t.Helper()
+	for range n {
+		w.n++
+		shape := w.random.IntN(3)
+		d := state.Decision{
+			Key:     state.Key{Subject: []string{"10.0.0.1", "10.0.0.2"}[w.random.IntN(2)], Path: []string{"a/b", "a/c"}[w.random.IntN(2)]},
+			Version: state.Version{Time: w.from.Add(time.Duration(w.random.IntN(72*3600)) * time.Second).UTC(), ID: fmt.Sprint("s", w.n)}, Revision: []string{"main@r1", "main@r2"}[w.random.IntN(2)],
+			Verdict: []verdict.Verdict{verdict.Allowed, verdict.Denied, verdict.Undefined}[shape],
+		}
+		err := on.QueryRow(w.t.Context(), `INSERT INTO decision_logs (decision_id, ts, path, requested_by, allowed, bundles, raw, source_topic, source_partition, source_offset, source_index)
+			VALUES ($1, $2, $3, $4, $5::text::boolean, jsonb_build_object('main', jsonb_build_object('revision', $6::text)), $7::jsonb, 't', 0, 1, 0) RETURNING stored_at`,
+			d.ID, d.Time, d.Path, d.Subject+":4711", []any{"true", "false", nil}[shape], strings.TrimPrefix(d.Revision, "main@"), []string{`{"result":true}`, `{"result":false}`, `{}`}[shape]).Scan(&d.StoredAt)
+		check(w.t, err)
+		d.StoredAt = d.StoredAt.UTC()
+		rows = append(rows, d)
+	}
+	return rows
+}
+
+func (w *stated) follow(s *historydb.States) state.Round {
+	w.t.Helper()
+	r, err := s.Follow(w.t.Context())
+	check(w.t, err)
+	return r
+}
+
+// settled follows until all that was stored is in the states.
+func (w *stated) settled(s *historydb.States) {
+	w.t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; {
+		w.follow(s)
+		var behind bool
+		w.Query(w.t, `SELECT EXISTS (SELECT FROM decision_logs d, decision_states_mark m WHERE d.stored_at >= m.stored_before)`, &behind)
+		if !behind {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatal("the states are behind for a minute")
+		}
+	}
+}
+
+// exact compares the tables with a fold of all that was stored and committed.
+func (w *stated) exact(after string) {
+	w.t.Helper()
+	ordered := slices.SortedFunc(slices.Values(w.all), func(a, b state.Decision) int {
+		return cmp.Or(a.StoredAt.Compare(b.StoredAt), a.Version.Compare(b.Version))
+	})
+	f := state.New(nil, 1<<20)
+	for i := range ordered {
+		f.Add(&ordered[i])
+	}
+	want, _ := f.Changed()
+	rows, err := w.other.Query(w.t.Context(), `SELECT subject, path, verdict, revision, since, since_id, last_seen, decisions, version_ts, version_id, before_verdict, before_ts, before_id, late FROM decision_states ORDER BY subject, path`)
+	check(w.t, err)
+	got, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s state.State, err error) {
+		var v string
+		var was, id *string
+		var at *time.Time
+		err = row.Scan(&s.Subject, &s.Path, &v, &s.Revision, &s.Since.Time, &s.Since.ID, &s.LastSeen, &s.Decisions, &s.Version.Time, &s.Version.ID, &was, &at, &id, &s.Late)
+		s.Verdict, s.Since.Time, s.LastSeen, s.Version.Time = verdict.Verdict(v), s.Since.Time.UTC(), s.LastSeen.UTC(), s.Version.Time.UTC()
+		if was != nil {
+			s.Before = &state.Before{Verdict: verdict.Verdict(*was), Version: state.Version{Time: at.UTC(), ID: *id}}
+		}
+		return s, err
+	})
+	check(w.t, err)
+	for i := range want {
+		want[i].Hash = state.Hash{}
+	}
+	if diff := gocmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		w.t.Fatalf("after %s: -by hand +kept:\n%s", after, diff)
+	}
+	rows, err = w.other.Query(w.t.Context(), `SELECT subject, path, was, verdict, was_revision, revision, ts, decision_id, was_ts, was_id, stored_at, late FROM decision_flips ORDER BY flip_id`)
+	check(w.t, err)
+	flips, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (f state.Flip, err error) {
+		var was, is string
+		err = row.Scan(&f.Subject, &f.Path, &was, &is, &f.WasRevision, &f.Revision, &f.Time, &f.Version.ID, &f.WasVersion.Time, &f.WasVersion.ID, &f.StoredAt, &f.Late)
+		f.Was, f.Verdict, f.Time, f.WasVersion.Time, f.StoredAt = verdict.Verdict(was), verdict.Verdict(is), f.Time.UTC(), f.WasVersion.Time.UTC(), f.StoredAt.UTC()
+		return f, err
+	})
+	check(w.t, err)
+	if diff := gocmp.Diff(f.Flips, flips, cmpopts.EquateEmpty()); diff != "" {
+		w.t.Fatalf("after %s: flips: -by hand +kept:\n%s", after, diff)
+	}
+	var n int64
+	w.Query(w.t, `SELECT states FROM decision_states_mark`, &n)
+	if n != int64(len(want)) {
+		w.t.Fatalf("after %s: the mark has %d states, and there are %d", after, n, len(want))
+	}
+}
+
+func (w *stated) begin() {
+	tx, err := w.writer.Begin(w.t.Context())
+	check(w.t, err)
+	w.open, w.pending = tx, w.store(tx, 2)
+}
+
+func (w *stated) end(commit bool) {
+	if commit {
+		check(w.t, w.open.Commit(w.t.Context()))
+		w.all = append(w.all, w.pending...)
+	} else {
+		check(w.t, w.open.Rollback(w.t.Context()))
+	}
+	w.open, w.pending = nil, nil
+}
+
+// kill ends the sessions of the pool in the middle of what they do.
+func (w *stated) kill() {
+	_, err := w.other.Exec(w.t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid NOT IN (pg_backend_pid(), $1) AND application_name NOT LIKE '%test%'`, w.writer.PgConn().PID())
+	check(w.t, err)
+}
+
+// TestStates_AnyHistory stores late and early, in transactions that are long, follows by two processes in portions of any size, kills them,
+// archives and restores. The tables always end as a fold by hand of all that was stored.
+func TestStates_AnyHistory(t *testing.T) {
+	t.Parallel()
+	for _, seed := range []uint64{1, 2, 3, 4, 5, 6} {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			w := newStated(t, seed)
+			both := []*historydb.States{w.states(1 + w.random.IntN(7)), w.states(1 + w.random.IntN(50))}
+			var moved []string
+			for range 60 {
+				moved = append(moved, w.step(both))
+			}
+			if w.open != nil {
+				w.end(true)
+			}
+			w.settled(both[0])
+			w.exact(strings.Join(moved, ", "))
+			w.settled(both[1])
+			w.exact("nothing more")
+		})
+	}
+}
+
+func (w *stated) step(both []*historydb.States) string {
+	switch n := w.random.IntN(20); {
+	case n < 6:
+		w.all = append(w.all, w.store(w.other, 1+w.random.IntN(12))...)
+		return "store"
+	case n < 8:
+		if w.open != nil {
+			w.end(w.random.IntN(3) > 0)
+			return "end"
+		}
+		w.begin()
+		return "open"
+	case n < 14:
+		w.follow(both[w.random.IntN(2)])
+		return "follow"
+	case n < 16:
+		var all sync.WaitGroup
+		for _, s := range both {
+			all.Go(func() { _, _ = s.Follow(w.t.Context()) })
+		}
+		if n == 15 {
+			w.kill()
+		}
+		all.Wait()
+		return "both follow"
+	case w.open != nil:
+		return "nothing" // the open writer holds the table
+	}
+	w.settled(both[0]) // decisions that are archived before are in no state
+	day := archive.Day{Time: w.from.AddDate(0, 0, w.random.IntN(3))}
+	_, err := w.c.Archive(w.t.Context(), day, false)
+	check(w.t, err)
+	w.exact("the archive")
+	if w.random.IntN(2) == 0 {
+		w.follow(both[1])
+	}
+	if _, err := w.c.Restore(w.t.Context(), day); err != nil {
+		return fmt.Sprintf("archive %s", day)
+	}
+	w.follow(both[0])
+	w.exact("the restore")
+	return fmt.Sprintf("archive and restore %s", day)
+}
+
+// A transaction that is open holds the mark back, however much is stored meanwhile; its rows are followed once it commits.
+func TestStates_LateCommitIsNotSkipped(t *testing.T) {
+	t.Parallel()
+	w := newStated(t, 7)
+	s := w.states(3)
+	w.all = append(w.all, w.store(w.other, 5)...)
+	w.settled(s)
+	w.begin()
+	for range 5 {
+		w.all = append(w.all, w.store(w.other, 5)...)
+		w.follow(s)
+	}
+	var passed bool
+	w.Query(t, `SELECT stored_before > (SELECT max(stored_at) FROM decision_logs) FROM decision_states_mark`, &passed)
+	if passed {
+		t.Error("the mark passed an open transaction")
+	}
+	if r := w.follow(s); r.Lag <= 0 {
+		t.Errorf("the lag is %v", r.Lag)
+	}
+	w.end(true)
+	w.settled(s)
+	w.exact("the commit")
+}
+
+// A round is killed at each of its statements. All that it did is undone, and the next round does it.
+func TestStates_KilledAtEachStep(t *testing.T) {
+	t.Parallel()
+	w := newStated(t, 8)
+	s := w.states(4)
+	for _, table := range []string{"decision_states", "decision_flips", "decision_states_paths", "decision_states_revisions", "decision_states_mark"} {
+		w.Exec(t, fmt.Sprintf(`CREATE OR REPLACE FUNCTION dies() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NEW; END $$;
+			CREATE TRIGGER dies BEFORE INSERT OR UPDATE ON %s FOR EACH STATEMENT EXECUTE FUNCTION dies()`, table))
+		w.all = append(w.all, w.store(w.other, 30)...)
+		for range 3 {
+			_, _ = s.Follow(t.Context())
+		}
+		w.Exec(t, `DROP TRIGGER dies ON `+table)
+		w.settled(s)
+		w.exact(table)
+	}
+}
+
+func TestStates_AgainChangesNothing(t *testing.T) {
+	t.Parallel()
+	w := newStated(t, 9)
+	w.all = append(w.all, w.store(w.other, 100)...)
+	w.settled(w.states(10))
+	before := w.dump()
+	for range 3 {
+		w.settled(w.states(1000))
+	}
+	if after := w.dump(); after != before {
+		t.Errorf("-before +after:\n%s", gocmp.Diff(before, after))
+	}
+}
+
+func (w *stated) dump() (text string) {
+	w.Query(w.t, `SELECT (SELECT string_agg(s::text, E'\n' ORDER BY subject, path) FROM decision_states s) || (SELECT string_agg(f::text, E'\n' ORDER BY flip_id) FROM decision_flips f)
+		|| (SELECT string_agg(r::text, E'\n' ORDER BY path, revision) FROM decision_states_revisions r)`, &text)
+	return text
+}
+
+// Subjects come from where why finds them; decisions without one, or without a path, have no state and are counted.
+func TestStates_SubjectsOfEachSetting(t *testing.T) {
+	t.Parallel()
+	extractors, err := reader.ParseExtractors([]string{"api/*=subject:/user/name", "api/deep=subject:/list/0", "odd=subject:/-1"})
+	check(t, err)
+	for name, test := range map[string]struct {
+		by   subject.Spec
+		want string
+	}{
+		"host":  {byHost.Subject, "10.0.0.1 x|7 odd|alice api/v1|bob api/deep"},
+		"whole": {subject.Spec{}, "10.0.0.1:80 x|7 odd|alice api/v1|bob api/deep"},
+		"label": {subject.Spec{Kind: subject.Label, Label: "team"}, "7 odd|alice api/v1|bob api/deep|red x"},
+		"input": {subject.Spec{Kind: subject.Input, Pointer: "/n"}, "1.50 x|7 odd|alice api/v1|bob api/deep"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newStated(t, 10)
+			for i, row := range [][3]string{
+				{"x", `{"team":"red"}`, `{"input":{"n":1.50}}`}, {"api/v1", `{}`, `{"input":{"user":{"name":"alice"}}}`}, {"api/v1", `{}`, `{"input":{"user":{"name":""}}}`},
+				{"api/deep", `{}`, `{"input":{"list":["bob"]}}`}, {"odd", `{}`, `{"input":{"-1":7}}`}, {"odd", `{}`, `{"input":["a"]}`}, {"", `{"team":"red"}`, `{"input":{"n":1}}`},
+				{"x" + strings.Repeat("y", 1000), `{"team":"red"}`, `{"input":{"n":1}}`},
+			} {
+				w.Exec(t, `INSERT INTO decision_logs (decision_id, ts, path, requested_by, labels, raw, source_topic, source_partition, source_offset, source_index)
+					VALUES ($1, $2, nullif($3, ''), '10.0.0.1:80', $4::jsonb, $5::jsonb, 't', 0, 1, 0)`, fmt.Sprint("d", i), w.from, row[0], row[1], row[2])
+			}
+			s := historydb.NewStates(w.pg.DB, historydb.StatesConfig{Question: reader.Question{Subject: test.by, Extractors: extractors}, Most: 99, Slack: time.Microsecond})
+			var r state.Round
+			for deadline := time.Now().Add(time.Minute); r.Rows == 0 && time.Now().Before(deadline); {
+				r = w.follow(s)
+			}
+			var got string
+			w.Query(t, `SELECT coalesce(string_agg(subject || ' ' || path, '|' ORDER BY subject, path), '') FROM decision_states`, &got)
+			if got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+			if diff := gocmp.Diff(map[string]int64{"no_path": 1, "no_subject": 2, "too_long": 1, "full": 0}, r.Skipped); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestStates_OtherSettingsAreRefused(t *testing.T) {
+	t.Parallel()
+	w := newStated(t, 11)
+	w.all = append(w.all, w.store(w.other, 10)...)
+	w.settled(w.states(10))
+	other := historydb.NewStates(w.pg.DB, historydb.StatesConfig{Most: 99, Slack: time.Microsecond})
+	_, err := other.Follow(t.Context())
+	var wrong *historydb.SubjectsError
+	if !errors.As(err, &wrong) || wrong.Had != "*=requested_by:host" || wrong.Has != "*=requested_by" {
+		t.Fatalf("%v", err)
+	}
+	w.exact("the refusal")
+	w.Exec(t, `SELECT decision_states_restart()`)
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+		if w.follow(other).Rows > 0 {
+			break
+		}
+	}
+	var n int
+	w.Query(t, `SELECT sum(decisions) FROM decision_states WHERE subject LIKE '%:4711'`, &n)
+	if n != 10 {
+		t.Errorf("%d decisions after the restart", n)
+	}
+}
+
+func TestStates_InventedSubjectsHaveAnEnd(t *testing.T) {
+	t.Parallel()
+	w := newStated(t, 12)
+	w.Exec(t, `INSERT INTO decision_logs (decision_id, ts, path, requested_by, allowed, raw, source_topic, source_partition, source_offset, source_index)
+		SELECT 'd' || n, $1::timestamptz + n * interval '1 second', 'p' || n % 2, 'invented' || n, true, '{"result":true}', 't', 0, 1, 0 FROM generate_series(1, 50) AS n`, w.from)
+	s := historydb.NewStates(w.pg.DB, historydb.StatesConfig{Question: byHost, Most: 20, Slack: time.Microsecond, Rows: 7})
+	w.settled(s)
+	var n, counted int
+	var full bool
+	w.Query(t, `SELECT count(*) FROM decision_states`, &n)
+	w.Query(t, `SELECT states, full_at IS NOT NULL FROM decision_states_mark`, &counted, &full)
+	if n != 20 || counted != 20 || !full {
+		t.Errorf("%d states, %d counted, full %v", n, counted, full)
+	}
+	w.Exec(t, `UPDATE decision_states SET last_seen = now() - interval '100 days' WHERE subject < 'invented15'`)
+	gone, err := s.Trim(t.Context(), 90*24*time.Hour, 365*24*time.Hour)
+	check(t, err)
+	w.Query(t, `SELECT count(*) FROM decision_states`, &n)
+	w.Query(t, `SELECT states FROM decision_states_mark`, &counted)
+	if gone == 0 || n != 20-int(gone) || counted != n {
+		t.Errorf("%d gone, %d states, %d counted", gone, n, counted)
+	}
+}
+
+// An update of a state changes no index.
+func TestStates_UpdatesAreHot(t *testing.T) {
+	t.Parallel()
+	w := newStated(t, 13)
+	s := w.states(50)
+	for range 20 {
+		w.all = append(w.all, w.store(w.other, 20)...)
+		w.settled(s)
+	}
+	var updates, hot int
+	for deadline := time.Now().Add(time.Minute); updates < 40 && time.Now().Before(deadline); {
+		w.Exec(t, `SELECT pg_stat_force_next_flush()`)
+		w.Query(t, `SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_all_tables WHERE relid = 'decision_states'::regclass`, &updates, &hot)
+	}
+	if updates < 40 || hot < updates*9/10 {
+		t.Errorf("%d of %d updates are hot", hot, updates)
+	}
+}
