@@ -12,16 +12,15 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"docket/internal/history/archive/columnar"
 )
 
 // Format is the version of the format. A reader refuses others.
 const Format = 1
 
 // Column is a column of the table, in the table's order.
-type Column struct {
-	Name string `json:"name"`
-	Type string `json:"type"` // in the form of Postgres's format_type
-}
+type Column = columnar.Column
 
 // Source identifies the table of an archive.
 type Source struct {
