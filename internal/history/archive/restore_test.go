@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"docket/internal/record/subject"
 )
 
 // loading is a table, and its one open day. It keeps the loaded rows.
@@ -56,8 +58,8 @@ func TestRestore_EveryLineOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			shelf := Dir(t.TempDir())
-			m := &Manifest{Format: Format, Table: "decision_logs", Day: "2026-03-04", Generation: 1, Source: Source{ID: "abcdef"}, Attempt: "01234567"}
-			w := newWriter(t.Context(), shelf, m.Name())
+			m := &Manifest{Format: FormatLines, Table: "decision_logs", Day: "2026-03-04", Generation: 1, Source: Source{ID: "abcdef"}, Attempt: "01234567"}
+			w := newWriter(t.Context(), shelf, m, subject.Spec{})
 			w.rows = 700 // a file ends within a batch
 			var want []string
 			for i := range c.lines {
@@ -105,8 +107,8 @@ func TestRestore_EveryLineOnce(t *testing.T) {
 func TestRestore_TakesItsRows(t *testing.T) {
 	t.Parallel()
 	shelf := Dir(t.TempDir())
-	m := &Manifest{Format: Format, Table: "decision_logs", Day: "2026-03-04", Generation: 1, Source: Source{ID: "abcdef"}, Attempt: "01234567"}
-	w := newWriter(t.Context(), shelf, m.Name())
+	m := &Manifest{Format: FormatLines, Table: "decision_logs", Day: "2026-03-04", Generation: 1, Source: Source{ID: "abcdef"}, Attempt: "01234567"}
+	w := newWriter(t.Context(), shelf, m, subject.Spec{})
 	const all = loadRows + 50
 	for i := range all {
 		if err := w.line(fmt.Appendf(nil, `{"n":%d}`, i)); err != nil {

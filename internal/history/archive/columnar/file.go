@@ -56,7 +56,7 @@ type rowGroup struct {
 	chunks []*parquet.FileColumnChunk
 	first  int64 // row of the file
 	rows   int64
-	meta   int // place in the metadata
+	meta   int          // place in the metadata
 	known  *atomic.Bool // the places of its pages were read
 }
 

@@ -56,10 +56,10 @@ func (f *File) Search(ctx context.Context, q Question, emit func(Row) (more bool
 
 // search is one search of a file.
 type search struct {
-	f    *File
-	q    Question
-	emit func(Row) (bool, error)
-	all  []condition
+	f        *File
+	q        Question
+	emit     func(Row) (bool, error)
+	all      []condition
 	payloads bool // the subject is read from payloads
 }
 

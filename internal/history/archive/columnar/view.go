@@ -3,6 +3,7 @@ package columnar
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"slices"
 
@@ -67,7 +68,7 @@ func (v *view) fetch(parts ...Part) error {
 		})
 	}
 	if err := g.Wait(); err != nil {
-		return &sourceError{err}
+		return outside(err)
 	}
 	for _, p := range all {
 		v.held += p.Length
@@ -96,9 +97,17 @@ func (v *view) ReadAt(p []byte, off int64) (int, error) {
 	}
 	p = p[:min(int64(len(p)), v.size-off)]
 	if err := v.from.ReadAt(v.ctx, p, off); err != nil {
-		return 0, &sourceError{err}
+		return 0, outside(err)
 	}
 	return len(p), nil
+}
+
+// outside tells a file that is too short from a storage that fails.
+func outside(err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		return &DamageError{"is cut off"}
+	}
+	return &sourceError{err}
 }
 
 // sourceError is an error of the storage. The file may be intact.

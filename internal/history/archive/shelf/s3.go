@@ -137,6 +137,10 @@ func (b *bucket) Range(ctx context.Context, name string, offset, length int64) (
 		return nil, &archive.ShelfError{Err: errors.New("a part of a file cannot be asked for like that")}
 	}
 	r, _, _, err := minio.Core{Client: b.client}.GetObject(ctx, b.name, b.prefix+name, o)
+	var said minio.ErrorResponse
+	if errors.As(err, &said) && said.StatusCode == http.StatusRequestedRangeNotSatisfiable { // it begins behind the end
+		return io.NopCloser(strings.NewReader("")), nil
+	}
 	if err != nil {
 		return nil, failed(ctx, err)
 	}
