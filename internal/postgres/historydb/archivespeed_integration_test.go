@@ -3,6 +3,7 @@
 package historydb_test
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"os"
@@ -55,7 +56,6 @@ func BenchmarkArchive_Day(b *testing.B) {
 			log.TS.Truncate(100 * time.Millisecond), sum[:]}, nil
 	}))
 	check(b, err)
-	b.ReportMetric(float64(n)/time.Since(start).Seconds(), "copied/s")
 	_, err = conn.Exec(b.Context(), "VACUUM ANALYZE decision_logs")
 	check(b, err)
 	a.c.PartRows = 0
@@ -76,4 +76,15 @@ func BenchmarkArchive_Day(b *testing.B) {
 		}
 		b.ReportMetric(float64(n)/time.Since(start).Seconds(), "restored/s")
 	}
+	var text bytes.Buffer
+	start = time.Now()
+	_, err = conn.PgConn().CopyTo(b.Context(), &text, "COPY (SELECT * FROM decision_logs) TO STDOUT")
+	check(b, err)
+	b.ReportMetric(float64(n)/time.Since(start).Seconds(), "copied-out/s")
+	_, err = conn.Exec(b.Context(), "CREATE TABLE copied (LIKE decision_logs INCLUDING ALL)")
+	check(b, err)
+	start = time.Now()
+	_, err = conn.PgConn().CopyFrom(b.Context(), &text, "COPY copied FROM STDIN")
+	check(b, err)
+	b.ReportMetric(float64(n)/time.Since(start).Seconds(), "copied-in/s")
 }
