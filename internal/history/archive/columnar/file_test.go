@@ -3,6 +3,7 @@ package columnar
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 
@@ -116,3 +117,24 @@ func TestFind_ReadsFewPages(t *testing.T) {
 }
 
 func idOf(line []byte) string { return string(line[16 : 16+36]) }
+
+// An id can have several times, in groups that are far from each other.
+func TestFind_EachTime(t *testing.T) {
+	t.Parallel()
+	var all [][]byte
+	for i := range 50 {
+		id := i
+		if i%20 == 7 {
+			id = 7
+		}
+		all = append(all, fmt.Appendf(nil, `{"decision_id":"d%d","ts":%s}`, id, quotedTime(nil, 1785542400000000+int64(i))))
+	}
+	f := open(t, write(t, Options{GroupRows: 4}, all))
+	rows, err := f.Find(t.Context(), "d7")
+	if err != nil || len(rows) != 3 || !bytes.Equal(rows[0].Line, all[7]) || !bytes.Equal(rows[1].Line, all[27]) || !bytes.Equal(rows[2].Line, all[47]) {
+		t.Errorf("%d rows, %v", len(rows), err)
+	}
+	if may, err := f.MayHave(t.Context(), "d7"); !may || err != nil {
+		t.Errorf("%t, %v", may, err)
+	}
+}

@@ -18,7 +18,7 @@ import (
 const (
 	groupRows  = 250_000
 	groupBytes = 128 << 20 // of lines
-	pageBytes  = 256 << 10   // of a column, before compression
+	pageBytes  = 256 << 10 // of a column, before compression
 	batchRows  = 256
 	batchBytes = 256 << 10
 )
