@@ -17,7 +17,7 @@ import (
 // odd are columns that users add, some under names that the file needs.
 func odd() []Column {
 	return append(table(), Column{"tags", "text[]"}, Column{"price", "numeric(12,4)"}, Column{"doc", "json"}, Column{`odd " näme`, "bytea"}, Column{"Subject", "text"}, Column{"day", "date"}, Column{"DAY", "text"},
-		Column{"docket_line", "text"}, Column{"flag", "boolean"}, Column{"n", "smallint"}, Column{"at", "timestamp with time zone"}, Column{"raw_without", "jsonb"}, Column{"", "text"})
+		Column{"docket_line", "text"}, Column{"flag", "boolean"}, Column{"n", "smallint"}, Column{"at", "timestamp with time zone"}, Column{"raw_without", "jsonb"}, Column{"Zone", "text"}, Column{"zone", "text"}, Column{"", "text"})
 }
 
 // value draws the JSON of a value of a type, as Postgres writes it and as nobody does.
