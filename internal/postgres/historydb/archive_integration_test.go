@@ -28,7 +28,7 @@ import (
 // archived is a table with an old day in it, and what carries that.
 type archived struct {
 	*pgtest.DB
-	t   *testing.T
+	t   testing.TB
 	day archive.Day
 	c   archive.Carrier
 	dir string
@@ -37,7 +37,7 @@ type archived struct {
 // everything is the whole table, as text, in order.
 const everything = `SELECT coalesce(string_agg(t::text, E'\n' ORDER BY ts, decision_id), '') FROM decision_logs AS t`
 
-func newArchived(t *testing.T, d *pgtest.DB) *archived {
+func newArchived(t testing.TB, d *pgtest.DB) *archived {
 	t.Helper()
 	pg, err := store.Open(db.Config{URL: d.URL}, zerolog.Nop())
 	if err != nil {
@@ -137,6 +137,35 @@ func TestArchive_DayComesBackAsItWas(t *testing.T) {
 	}
 	if again := a.archive(false); !again.Reused || !again.Dropped {
 		t.Fatalf("the archive is there, and was written again: %+v", again)
+	}
+}
+
+// An archive of the release before is of lines. It is restored, and a later one in Parquet supersedes it.
+func TestArchive_LinesOfTheReleaseBefore(t *testing.T) {
+	t.Parallel()
+	a := old(t)
+	a.settle()
+	a.rows(1, 1500)
+	a.Exec(t, `UPDATE decision_logs SET tags = ARRAY['a', NULL, 'b"c'], "odd "" name" = '\x00ff', f = 1e-300 / 3 WHERE req_id % 7 = 0`)
+	before := a.text()
+	a.c.Lines = true
+	lines := a.archive(false)
+	if files, err := filepath.Glob(filepath.Join(a.dir, "decision_logs-*.jsonl.gz")); err != nil || len(files) != 3 || !lines.Dropped {
+		t.Fatalf("%+v, %v, %v", lines, files, err)
+	}
+	a.c.Lines = false
+	if r := a.restore(); r.Stored != 1500 || a.text() != before {
+		t.Fatalf("%+v", r)
+	}
+	if done := a.archive(false); !done.Dropped || done.Reused || done.Archive == lines.Archive {
+		t.Fatalf("%+v", done)
+	}
+	all, err := archive.Whole(t.Context(), a.c.Shelf, "decision_logs", &a.day)
+	if err != nil || len(all) != 2 || !archive.Superseded(all)[lines.Archive] || all[0].Hash != all[1].Hash || all[1].Format != archive.FormatParquet {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	if r := a.restore(); r.Stored != 1500 || len(r.Archives) != 1 || a.text() != before {
+		t.Fatalf("%+v", r)
 	}
 }
 
@@ -248,7 +277,7 @@ func TestArchive_ShelfThatIsNotWhole(t *testing.T) {
 	} {
 		a.c.Told = func(s archive.Step) {
 			if s == archive.StepWritten {
-				files, _ := filepath.Glob(filepath.Join(a.dir, "*.0002.jsonl.gz"))
+				files, _ := filepath.Glob(filepath.Join(a.dir, "decision_logs", "day=*", "*.0002.parquet"))
 				harm(files[len(files)-1])
 			}
 		}
