@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"docket/internal/history/archive"
@@ -38,8 +39,10 @@ type template struct {
 	denies                                            bool // allowed is false
 }
 
-// templates makes them of the sample. A decision with a number that Postgres would write out is left out.
-func templates() ([]template, error) {
+// templates makes them of the sample, once. A decision with a number that Postgres would write out is left out.
+var templates = sync.OnceValues(readTemplates)
+
+func readTemplates() ([]template, error) {
 	var all []template
 	for _, log := range sample.DecisionLogs() {
 		d := json.NewDecoder(bytes.NewReader(log))

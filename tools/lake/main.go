@@ -4,8 +4,8 @@
 //
 // It writes an archive with Docket's own writer, from real decisions with new identities. DuckDB, pyarrow and Spark
 // then answer the questions of an auditor, and so does Docket's reader. It ends with 1 if two answers differ in
-// anything. With -plants it also asks about archives with a planted error, and ends with 1 if an engine does not notice
-// it. build/lake prepares the engines.
+// anything. With -plants it also asks about archives with a planted error, which each engine has to notice. build/lake
+// prepares the engines.
 package main
 
 import (
