@@ -6,8 +6,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"docket/internal/history/archive"
 	"docket/internal/record/subject"
@@ -39,12 +43,23 @@ func write(ctx context.Context, to string, rows *decisions) (*written, error) {
 	if _, err := carrier(to, &earlier).Archive(ctx, rows.day(earlier.plant.day), true); err != nil {
 		return nil, fmt.Errorf("archive %s: %w", rows.day(earlier.plant.day), err)
 	}
+	days, ctx := errgroup.WithContext(ctx)
+	days.SetLimit(runtime.GOMAXPROCS(0))
+	var mu sync.Mutex
 	for n := range rows.days {
-		done, err := carrier(to, rows).Archive(ctx, rows.day(n), true)
-		if err != nil {
-			return nil, fmt.Errorf("archive %s: %w", rows.day(n), err)
-		}
-		w.rows, w.bytes, w.files = w.rows+done.Rows, w.bytes+done.Bytes, w.files+done.Files
+		days.Go(func() error {
+			done, err := carrier(to, rows).Archive(ctx, rows.day(n), true)
+			if err != nil {
+				return fmt.Errorf("archive %s: %w", rows.day(n), err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			w.rows, w.bytes, w.files = w.rows+done.Rows, w.bytes+done.Bytes, w.files+done.Files
+			return nil
+		})
+	}
+	if err := days.Wait(); err != nil {
+		return nil, err
 	}
 	w.took = time.Since(start)
 	return w, nil

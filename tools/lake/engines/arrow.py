@@ -59,10 +59,11 @@ class Engine:
             earlier, later = rows.slice(0, max(len(rows) - 1, 0)), rows.slice(1)
             same = pc.and_(equal(earlier["subject"], later["subject"]), equal(earlier["path"], later["path"]))
             flipped = pc.and_(same, pc.not_equal(earlier["verdict"], later["verdict"]))
-            parts.append(later.filter(flipped).select(["subject", "micros"]))
+            counted = later.filter(flipped).group_by("subject")
+            parts.append(counted.aggregate([([], "count_all"), ("micros", "min"), ("micros", "max")]))
             last = pa.concat_tables([earlier.filter(pc.invert(same)), rows.slice(max(len(rows) - 1, 0))])
         total = pa.concat_tables(parts).group_by("subject")
-        return rows_of(total.aggregate([([], "count_all"), ("micros", "min"), ("micros", "max")]))
+        return rows_of(total.aggregate([("count_all", "sum"), ("micros_min", "min"), ("micros_max", "max")]))
 
     def rules(self):
         """The ten paths that denied most: denials, subjects, the first and the last denial."""
