@@ -129,13 +129,13 @@ func TestRestore_TakesItsRows(t *testing.T) {
 		if granted != len(table.lines) {
 			t.Errorf("%d rows granted, %d loaded", granted, len(table.lines))
 		}
-		n := min(rows, 300)
+		n := min(rows, loadRows/4)
 		granted += n
 		return n
 	}
 	carrier := Carrier{Table: table, Shelf: shelf, By: "mara", Now: time.Now, Take: take}
 	done, err := carrier.Restore(t.Context(), day)
-	if err != nil || granted != all || done.Stored != all || slices.Max(table.calls) != 300 || len(table.calls) != 5 {
+	if err != nil || granted != all || done.Stored != all || slices.Max(table.calls) != loadRows/4 || len(table.calls) != 5 {
 		t.Fatalf("granted %d, stored %d in %v, %v", granted, done.Stored, table.calls, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

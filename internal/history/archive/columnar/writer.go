@@ -1,6 +1,7 @@
 package columnar
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -128,25 +129,42 @@ func (w *Writer) Write(line []byte) error {
 	return nil
 }
 
-// split finds the values of a line. Its members are in the order of the columns.
+// split finds the values of a line.
 func (w *Writer) split(line []byte) error {
-	clear(w.cells)
+	return Split(line, len(w.layout.columns), func(i int) string { return w.layout.columns[i].Name }, w.cells)
+}
+
+// Split finds the values of a line, in the notation of JSON. Its members are in the order of the columns. A column that
+// is NULL has no member, and its cell is nil. The cells are parts of line.
+func Split(line []byte, columns int, name func(i int) string, cells [][]byte) error {
+	clear(cells)
 	column := 0
 	in := decision.Into(line, 0)
 	for in.Next() {
-		for column < len(w.layout.columns) && !in.Is(w.layout.columns[column].Name) {
+		for column < columns && !in.Is(name(column)) {
 			column++
 		}
-		if column == len(w.layout.columns) {
+		if column == columns {
 			return &RowError{"has a member that is no column, or is out of order"}
 		}
-		w.cells[column] = line[in.Value:in.End]
+		cells[column] = line[in.Value:in.End]
 		column++
 	}
 	if in.Torn() || in.Behind() != len(line) {
 		return &RowError{"is not a JSON object"}
 	}
 	return nil
+}
+
+// Text is the text of a JSON string; of any other value, the value as it is written.
+func Text(cell []byte) []byte {
+	switch {
+	case len(cell) < 2 || cell[0] != '"':
+		return cell
+	case bytes.IndexByte(cell, '\\') >= 0:
+		return []byte(decision.Text(cell))
+	}
+	return cell[1 : len(cell)-1]
 }
 
 // add converts the row's values, and checks that the line comes back out of them.
@@ -208,7 +226,7 @@ func (w *Writer) value(i int, payload []byte) parquet.Value {
 	switch w.layout.columns[i].kind {
 	case asText:
 		if cell[0] == '"' {
-			return parquet.ByteArrayValue(w.unescaped(cell))
+			return parquet.ByteArrayValue(Text(cell))
 		}
 	case asJSON:
 		if i == w.layout.raw {
@@ -237,16 +255,6 @@ func (w *Writer) value(i int, payload []byte) parquet.Value {
 		}
 	}
 	return parquet.NullValue()
-}
-
-// unescaped is the text of a JSON string.
-func (w *Writer) unescaped(cell []byte) []byte {
-	for _, c := range cell {
-		if c == '\\' {
-			return []byte(decision.Text(cell))
-		}
-	}
-	return cell[1 : len(cell)-1]
 }
 
 // flush hands the batch to the columns.
