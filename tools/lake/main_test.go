@@ -8,7 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -363,7 +365,7 @@ func TestAsk_EndsWhatTheEngineStarted(t *testing.T) {
 		said, err := a.ask(ctx, "duck", filepath.Join(dir, "one"), filepath.Join(dir, "two"))
 		cancel()
 		if alive(t, filepath.Join(dir, "started")) {
-			t.Error("a program of the engine is left")
+			t.Fatal("a program of the engine is left")
 		}
 		if code != 0 {
 			if err == nil {
@@ -377,23 +379,26 @@ func TestAsk_EndsWhatTheEngineStarted(t *testing.T) {
 	}
 }
 
-// alive reports whether the process whose number a file has still runs. One that ended and that nobody waited for does
-// not.
+// alive reports whether the process whose number a file has still runs, and ends it then. One that ended and that
+// nobody waited for does not run.
 func alive(t *testing.T, file string) bool {
 	t.Helper()
-	pid, err := os.ReadFile(file)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
-	for deadline := time.Now().Add(time.Minute); ; <-look.C {
-		stat, err := os.ReadFile(filepath.Join("/proc", strings.TrimSpace(string(pid)), "stat"))
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); <-look.C {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if err != nil || strings.Contains(string(stat), ") Z ") {
 			return false
 		}
-		if time.Now().After(deadline) {
-			return true
-		}
 	}
+	_ = syscall.Kill(pid, syscall.SIGKILL)
+	return true
 }
