@@ -284,7 +284,7 @@ func (d *door) guard(at func(method, path string)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.at = func(r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, ".gz") {
+		if strings.HasSuffix(r.URL.Path, ".parquet") {
 			at(r.Method, r.URL.Path)
 		}
 	}

@@ -94,7 +94,7 @@ func TestParquet_FindsAnyDamage(t *testing.T) {
 	}
 }
 
-// What a killed run left is in the day's folder, and the next run removes it.
+// A killed run leaves files in the day's folder, and the next run removes them.
 func TestParquet_LeftoversAreFound(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()

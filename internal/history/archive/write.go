@@ -57,8 +57,8 @@ type encoder interface {
 	Close() error
 }
 
-// newWriter writes the parts of an archive in the format of its manifest. by is how the subject of a decision is
-// found, which only Parquet has.
+// newWriter writes the parts of an archive in the format of its manifest. by says how the subject of a decision is
+// found. Only Parquet has it.
 func newWriter(ctx context.Context, shelf Shelf, m *Manifest, by subject.Spec) *writer {
 	w := &writer{ctx: ctx, shelf: shelf, file: m.partName, rows: partRows, bytes: partBytes, encode: zipped}
 	if m.Format == FormatParquet {

@@ -23,7 +23,7 @@ func (w *Writer) derive(row []parquet.Value, s *shortened) {
 	if l.raw < 0 || w.cells[l.raw] == nil {
 		return
 	}
-	if who, ok := w.who(row, s); ok {
+	if who, ok := w.subjectOf(row, s); ok {
 		row[l.added[Subject]] = text(who)
 	}
 	if r := w.names0.of(s.bundles); r != "" {
@@ -33,8 +33,8 @@ func (w *Writer) derive(row []parquet.Value, s *shortened) {
 	}
 }
 
-// who returns the subject. If the member was left out, the column has it.
-func (w *Writer) who(row []parquet.Value, s *shortened) (string, bool) {
+// subjectOf returns the subject. If the member was left out, the column has it.
+func (w *Writer) subjectOf(row []parquet.Value, s *shortened) (string, bool) {
 	const requestedBy = 6 // in repeated
 	host := w.subject.Kind == subject.RequestedByHost
 	if !s.has[requestedBy] || !host && w.subject.Kind != subject.RequestedBy {

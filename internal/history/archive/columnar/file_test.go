@@ -3,6 +3,7 @@ package columnar
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 
@@ -90,20 +91,22 @@ func TestRows_ComeBackAsWritten(t *testing.T) {
 
 func TestFind_ReadsFewPages(t *testing.T) {
 	t.Parallel()
-	all := lines(t, 60_000, 3)
+	all := lines(t, 40_000, 3)
 	d := write(t, Options{Subject: byHost, GroupRows: 20_000}, all)
 	d.since()
 	f := open(t, d)
 	if n, reads := d.since(); n > tail+1000 || reads > 2 {
 		t.Errorf("open: %d bytes in %d reads", n, reads)
 	}
-	for _, i := range []int{0, 19_999, 20_000, 31_234, 59_999} {
+	for _, i := range []int{0, 19_999, 20_000, 31_234, 39_999} {
 		rows, err := f.Find(t.Context(), idOf(all[i]))
 		if err != nil || len(rows) != 1 || !bytes.Equal(rows[0].Line, all[i]) || rows[0].ID != idOf(all[i]) {
 			t.Fatalf("%d: %d rows, %v", i, len(rows), err)
 		}
-		n, reads := d.since()
-		t.Logf("%d bytes of %d in %d reads", n, len(d.data), reads)
+		ids := f.data(f.groups[0], f.layout.id).Length
+		if n, reads := d.since(); n > ids+700_000 || reads > 20 {
+			t.Errorf("%d bytes of %d in %d reads, of which ids have %d", n, len(d.data), reads, ids)
+		}
 	}
 	if rows, err := f.Find(t.Context(), "nobody"); err != nil || len(rows) > 0 {
 		t.Errorf("%v, %v", rows, err)
@@ -114,3 +117,24 @@ func TestFind_ReadsFewPages(t *testing.T) {
 }
 
 func idOf(line []byte) string { return string(line[16 : 16+36]) }
+
+// An id can have several times, in groups that are far from each other.
+func TestFind_EachTime(t *testing.T) {
+	t.Parallel()
+	var all [][]byte
+	for i := range 50 {
+		id := i
+		if i%20 == 7 {
+			id = 7
+		}
+		all = append(all, fmt.Appendf(nil, `{"decision_id":"d%d","ts":%s}`, id, quotedTime(nil, 1785542400000000+int64(i))))
+	}
+	f := open(t, write(t, Options{GroupRows: 4}, all))
+	rows, err := f.Find(t.Context(), "d7")
+	if err != nil || len(rows) != 3 || !bytes.Equal(rows[0].Line, all[7]) || !bytes.Equal(rows[1].Line, all[27]) || !bytes.Equal(rows[2].Line, all[47]) {
+		t.Errorf("%d rows, %v", len(rows), err)
+	}
+	if may, err := f.MayHave(t.Context(), "d7"); !may || err != nil {
+		t.Errorf("%t, %v", may, err)
+	}
+}

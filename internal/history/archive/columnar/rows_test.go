@@ -4,15 +4,18 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/parquet-go/parquet-go"
 	"go.uber.org/goleak"
 
 	"docket/bench"
@@ -121,4 +124,20 @@ func lineOf(t testing.TB, value []byte, partition int, offset int64) []byte {
 	stored := log.TS.Add(time.Second).Truncate(100 * time.Millisecond).Add(time.Duration(partition)*7*time.Millisecond + 123*time.Microsecond)
 	return fmt.Appendf(b, `,"source_topic":"decision-logs","source_partition":%d,"source_offset":%d,"source_index":0,"stored_at":%s,"raw_sha256":"\\x%x"}`,
 		partition, offset, quotedTime(nil, stored.UnixMicro()), sha256.Sum256(value))
+}
+
+type parquetValue = parquet.Value
+
+type discard struct{}
+
+func (discard) Write(b []byte) (int, error) { return len(b), nil }
+
+type random struct{ *rand.ChaCha8 }
+
+func newRandom() random { return random{rand.NewChaCha8([32]byte{7})} }
+
+func (r random) hex(n int) string {
+	b := make([]byte, n/2)
+	_, _ = r.Read(b)
+	return hex.EncodeToString(b)
 }

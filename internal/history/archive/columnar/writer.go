@@ -18,7 +18,7 @@ import (
 const (
 	groupRows  = 250_000
 	groupBytes = 128 << 20 // of lines
-	pageBytes  = 1 << 20   // of a column, before compression
+	pageBytes  = 256 << 10 // of a column, before compression
 	batchRows  = 256
 	batchBytes = 256 << 10
 )
@@ -46,6 +46,7 @@ type Writer struct {
 	rows  int64             // of the group
 	bytes int64             // of the group
 	most  int64             // rows of a group
+	large int64             // bytes of a group, of lines
 
 	cells   [][]byte // of the present row, in the line's notation
 	payload []byte
@@ -79,7 +80,7 @@ func NewWriter(to io.Writer, o Options) (*Writer, error) {
 		options = append(options, parquet.SkipPageBounds(name))
 	}
 	w := &Writer{
-		layout: l, subject: o.Subject, to: parquet.NewWriter(to, options...), most: groupRows, batch: make([][]parquet.Value, l.leaves),
+		layout: l, subject: o.Subject, to: parquet.NewWriter(to, options...), most: groupRows, large: groupBytes, batch: make([][]parquet.Value, l.leaves),
 		cells: make([][]byte, len(l.columns)), sets: map[[len64]bool]string{}, names0: revisions{}, builder: builder{layout: l},
 	}
 	if o.GroupRows > 0 {
@@ -107,7 +108,7 @@ func (e *RowError) Error() string { return "the row " + e.Problem }
 
 // Write adds a row. line is not kept.
 func (w *Writer) Write(line []byte) error {
-	if w.rows > 0 && (w.rows >= w.most || w.bytes+int64(len(line)) > groupBytes) {
+	if w.rows > 0 && (w.rows >= w.most || w.bytes+int64(len(line)) > w.large) {
 		if err := w.endGroup(); err != nil {
 			return err
 		}

@@ -12,12 +12,14 @@ import (
 	"docket/internal/history/archive"
 	"docket/internal/programs/cli/frame"
 	"docket/internal/programs/cli/term"
+	"docket/internal/record/subject"
 )
 
 // export is docket archive.
 type export struct {
 	base
 	day, older, operator    string
+	format                  string
 	keep, dry, yes, letters bool
 }
 
@@ -27,8 +29,8 @@ func Command(call frame.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use: "archive {--day DAY | --older-than DAYS | --dead-letters [--day DAY]} [flags]", Short: "Export whole days of decisions, then drop them from the table", DisableFlagsInUseLine: true,
 		Long: "Export whole days of decisions, then drop them from the table.\n\n" +
-			"A day is written as gzip JSON lines with a manifest and read back. It is dropped only if Postgres\n" +
-			"counts and hashes the same rows. If the command is killed, run it again. Only days before yesterday\n" +
+			"A day is written as Parquet with a manifest and read back. It is dropped only if the same rows are\n" +
+			"in the table by count and hash. If the command is killed, run it again. Only days before yesterday\n" +
 			"(UTC) can be archived. The database role must own the table. A day that fails does not stop the others.\n\n" +
 			"Dead letters that were closed can be the only copy of a decision. --older-than (without --keep) and\n" +
 			"--dead-letters export those closed before yesterday, whatever their age. The desk removes an exported\n" +
@@ -45,6 +47,7 @@ func Command(call frame.Call) *cobra.Command {
 	f.StringVar(&x.day, "day", "", "only this `DAY`: YYYY-MM-DD, in UTC")
 	f.StringVar(&x.older, "older-than", "", "all days that ended at least `DAYS` ago: 90d (1d to 36500d)")
 	f.StringVar(&x.place, "to", "", whereText)
+	f.StringVar(&x.format, "format", formatParquet, "write decisions as parquet or jsonl: `FORMAT`; jsonl is gzip JSON lines, as earlier releases wrote")
 	f.BoolVar(&x.letters, "dead-letters", false, "only dead letters that were closed, not decisions")
 	f.BoolVar(&x.keep, "keep", false, "export and verify only; do not drop anything")
 	f.BoolVar(&x.dry, "dry-run", false, "print what would be archived; change nothing; needs no operator and no archive")
@@ -52,6 +55,7 @@ func Command(call frame.Call) *cobra.Command {
 	f.BoolVar(&x.verbose, "verbose", false, "print each step to standard error")
 	f.StringVar(&x.operator, "operator", "", frame.OperatorText)
 	frame.Usage(c, []string{"DOCKET_DATABASE_URL", "DOCKET_ARCHIVE_TO"}, "all days are archived; or no day is that old; or you answered no", "at least one day failed, or the command failed")
+	frame.Complete(c, map[string]frame.Completion{"format": frame.Fixed([]string{formatParquet, formatLines})})
 	c.RunE = x.Run(x.check)
 	c.AddCommand(listCommand(call), verifyCommand(call))
 	return c
@@ -71,6 +75,8 @@ func (x *export) check([]string) (frame.Work, error) {
 	switch {
 	case x.letters && x.older != "":
 		return nil, frame.Misuse("--older-than archives dead letters, too: give one of the two")
+	case x.format != formatParquet && x.format != formatLines:
+		return nil, frame.Misuse("--format must be parquet or jsonl, not %s", term.Quoted(x.format))
 	case x.letters && x.keep:
 		return nil, frame.Misuse("--keep is for decisions: dead letters are never dropped by this command")
 	case !x.letters && (x.day == "") == (x.older == ""):
@@ -149,6 +155,23 @@ func (x *export) archive(ctx context.Context, d due, by string) error {
 	return nil
 }
 
+// The formats of decisions. Dead letters are always lines.
+const (
+	formatParquet = "parquet"
+	formatLines   = "jsonl"
+)
+
+// writing is the carrier with the format and the subject of the settings.
+func (x *export) writing(shelf archive.Shelf, by string) (*archive.Carrier, error) {
+	c := x.carrier(shelf, by)
+	c.Lines = x.format == formatLines
+	var err error
+	if c.Subject, err = subject.Parse(x.Settings.ReaderSubject); err != nil {
+		return nil, frame.Misuse("DOCKET_READER_SUBJECT: %v", err)
+	}
+	return c, nil
+}
+
 func (x *export) noneDue() {
 	if x.letters {
 		x.Tell("no dead letters that were closed before yesterday (UTC) wait for an archive\n")
@@ -159,7 +182,10 @@ func (x *export) noneDue() {
 
 // archiveDecisions archives days of the table, and returns how many failed.
 func (x *export) archiveDecisions(ctx context.Context, shelf archive.Shelf, days []archive.Held, by string) (told []jsonArchived, failed int, err error) {
-	c := x.carrier(shelf, by)
+	c, err := x.writing(shelf, by)
+	if err != nil {
+		return nil, 0, err
+	}
 	for _, held := range days {
 		if held.Location == archive.Shared && x.day == "" {
 			x.Tell("%s and before: not archived; they share one partition\n", held.Day)

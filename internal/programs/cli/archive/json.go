@@ -50,6 +50,7 @@ type jsonArchive struct {
 	Name       string    `json:"name"`
 	Table      string    `json:"table"`
 	Day        string    `json:"day"`
+	Format     string    `json:"format"` // parquet or jsonl
 	Rows       int64     `json:"rows"`
 	Bytes      int64     `json:"bytes"`
 	Files      int       `json:"files"`
@@ -63,9 +64,16 @@ type jsonArchive struct {
 
 func archiveOf(m *archive.Manifest, superseded bool) jsonArchive {
 	return jsonArchive{
-		Name: m.Name(), Table: m.Table, Day: m.Day, Rows: m.Rows, Bytes: m.Bytes(), Files: len(m.Files), Hash: m.Hash, Superseded: superseded,
+		Name: m.Name(), Table: m.Table, Day: m.Day, Format: formatOf(m), Rows: m.Rows, Bytes: m.Bytes(), Files: len(m.Files), Hash: m.Hash, Superseded: superseded,
 		CreatedAt: m.CreatedAt, CreatedBy: m.CreatedBy,
 	}
+}
+
+func formatOf(m *archive.Manifest) string {
+	if m.Format == archive.FormatParquet {
+		return formatParquet
+	}
+	return formatLines
 }
 
 type jsonRestored struct {

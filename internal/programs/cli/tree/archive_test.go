@@ -41,6 +41,16 @@ func TestArchive_NoDayOldEnough(t *testing.T) {
 	}
 }
 
+func TestArchive_UnknownFormat(t *testing.T) {
+	t.Parallel()
+	for format, code := range map[string]int{"parquet": 0, "jsonl": 0, "Parquet": 2, "json": 2, "": 2} {
+		w := &world{days: young{}, shelf: archive.Dir(t.TempDir())}
+		if r := w.call("archive", "--older-than", "90d", "--to", "x", "--operator", "mara", "--format", format); r.code != code || code != 0 && !strings.Contains(r.err, "parquet or jsonl") {
+			t.Errorf("%q: exit %d, %q", format, r.code, r.err)
+		}
+	}
+}
+
 // TestArchive_DayInUse: the command says what to do, and archives the other days.
 func TestArchive_DayInUse(t *testing.T) {
 	t.Parallel()
