@@ -42,17 +42,23 @@ type template struct {
 // templates makes them of the sample, once. A decision with a number that Postgres would write out is left out.
 var templates = sync.OnceValues(readTemplates)
 
+// regions come before the paths of the sample, so that more than ten rules deny.
+var regions = []string{"", "apac/", "eu/", "us/"}
+
 func readTemplates() ([]template, error) {
 	var all []template
 	for _, log := range sample.DecisionLogs() {
-		d := json.NewDecoder(bytes.NewReader(log))
-		d.UseNumber()
-		var payload map[string]any
-		if err := d.Decode(&payload); err != nil {
-			return nil, fmt.Errorf("read the sample: %w", err)
-		}
-		if t := templateOf(payload); !t.hasExponent() {
-			all = append(all, t)
+		for _, region := range regions {
+			d := json.NewDecoder(bytes.NewReader(log))
+			d.UseNumber()
+			var payload map[string]any
+			if err := d.Decode(&payload); err != nil {
+				return nil, fmt.Errorf("read the sample: %w", err)
+			}
+			payload["path"] = region + payload["path"].(string)
+			if t := templateOf(payload); !t.hasExponent() {
+				all = append(all, t)
+			}
 		}
 	}
 	return all, nil

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -179,8 +181,11 @@ func model(all []aRow) *answers {
 	for user, at := range flips {
 		a.add("flips", user, len(at), at[0], at[len(at)-1])
 	}
-	for path, rows := range denials { // the sample has fewer than ten
-		users := map[string]bool{}
+	paths := slices.SortedFunc(maps.Keys(denials), func(x, y string) int {
+		return cmp.Or(len(denials[y])-len(denials[x]), strings.Compare(x, y))
+	})
+	for _, path := range paths[:min(len(paths), 10)] {
+		users, rows := map[string]bool{}, denials[path]
 		for _, r := range rows {
 			if user, ok := r.input("user"); ok {
 				users[user] = true
