@@ -73,8 +73,8 @@ test: engine ## Run unit tests, 500 schedules of faults, and the core on real Ka
 	@build/test quick
 
 .PHONY: test-all
-test-all: engine ## Run every suite, with the race detector: 2,000 schedules, a campaign, alerts, chart
-	@build/test fast sim alerts charts integration
+test-all: engine ## Run every suite, with the race detector: 2,000 schedules, a campaign, alerts, chart, other engines
+	@build/test fast sim alerts charts lake integration
 
 .PHONY: test-fast
 test-fast: ## Run unit tests only; no container engine, about a minute
@@ -111,6 +111,10 @@ chaos: engine images ## Run faults against the real programs, three brokers and 
 .PHONY: load
 load: engine images ## Play the scenarios of load on lanes and limits, each with its bounds (ONLY=1,16 OUT=file.md)
 	@ONLY='$(ONLY)' OUT='$(OUT)' build/load
+
+.PHONY: lake
+lake: ## Write an archive and ask DuckDB, pyarrow, Spark and Docket the same; compare all answers (N=1000000 PLANTS=1 OUT=file.md)
+	@N='$(N)' PLANTS='$(PLANTS)' OUT='$(OUT)' build/lake
 
 .PHONY: mutants
 mutants: engine images ## Plant bugs one at a time; the tests must catch each (ONLY=name,… JOBS=n SEEDS=n ARGS=-markdown)

@@ -1,0 +1,4 @@
+SELECT method, count(*)
+  FROM decisions
+ WHERE day = (SELECT max(day) FROM decisions)
+ GROUP BY method
