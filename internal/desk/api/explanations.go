@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"docket/internal/history/lookup"
 	"docket/internal/history/reader"
 	"docket/internal/record/subject"
 )
@@ -58,10 +59,14 @@ func (s *api) explanations() {
 }
 
 func (s *api) why(ctx context.Context, c caller, in *whyInput) (*whyOutput, error) {
-	all, err := s.byID(ctx, in.ID)
+	all, a, err := s.byID(ctx, in.ID)
+	if err == nil && a == nil {
+		a, err = s.everywhere(ctx, all[0].ID)
+	}
 	if err != nil {
 		return nil, err
 	}
+	all = lookup.Join(all, a.Archived)
 	d := all[len(all)-1]
 	if !in.Timestamp.IsZero() {
 		found := false
@@ -84,6 +89,7 @@ func (s *api) why(ctx context.Context, c caller, in *whyInput) (*whyOutput, erro
 	one := []reader.Decision{d}
 	unknown := s.edits(ctx, one, true)
 	d = one[0]
+	q.ArchiveBy = time.Now().Add(archivesFor)
 	x, err := reader.Why(ctx, s.Decisions, d, q)
 	if err != nil {
 		return nil, ofReader(err)
@@ -91,13 +97,13 @@ func (s *api) why(ctx context.Context, c caller, in *whyInput) (*whyOutput, erro
 	if unknown != "" {
 		x.Notes = append(x.Notes, unknown)
 	}
-	around, err := s.around(ctx, all)
-	if err != nil {
-		return nil, err
-	}
+	a.Shown(d)
 	s.read(c, "explain-decision", append([]reader.Decision{d}, neighbours(x)...), true)
-	return &whyOutput{Explained{x, around}}, nil
+	return &whyOutput{Explained{x, elsewhereOf(a)}}, nil
 }
+
+// archivesFor limits the search of archived days for decisions around one.
+const archivesFor = 5 * time.Second
 
 // neighbours are the other decisions in an explanation.
 func neighbours(x reader.Explanation) []reader.Decision {
@@ -119,7 +125,7 @@ func neighbours(x reader.Explanation) []reader.Decision {
 func (s *api) diff(ctx context.Context, c caller, in *diffInput) (*diffOutput, error) {
 	var two [2]reader.Decision
 	for i, id := range []string{in.A, in.B} {
-		all, err := s.byID(ctx, id)
+		all, _, err := s.byID(ctx, id)
 		if err != nil {
 			return nil, err
 		}

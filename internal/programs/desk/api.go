@@ -8,10 +8,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"docket/internal/audit/inspect"
 	"docket/internal/desk/api"
 	"docket/internal/desk/worker"
 	"docket/internal/history/reader"
-	"docket/internal/postgres/historydb"
 	"docket/internal/postgres/ledgerdb"
 	"docket/internal/record/subject"
 	"docket/internal/service/app"
@@ -44,9 +44,10 @@ func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg *pro
 	if err != nil {
 		return err
 	}
-	elsewhere := shareLook(s, p.parts.asked).Find
+	days := inspect.ArchivedDays(s, p.parts.asked, shelfOf(s))
+	elsewhere := shareLook(s, p.parts.asked, days).Find
 	handler, err := api.New(api.Config{Version: buildinfo.String(), Lease: s.DeskLease, Registry: reg}, api.Ports{
-		Book: ledgerdb.New(p.parts.asked.DB), Trial: trial, Horizon: horizon, Decisions: historydb.NewReader(p.parts.asked.DB), Question: question, WhereIs: whereIs(s, elsewhere), Elsewhere: elsewhere,
+		Book: ledgerdb.New(p.parts.asked.DB), Trial: trial, Horizon: horizon, Decisions: Decisions(p.parts.asked, days), Question: question, WhereIs: whereIs(s, elsewhere), Elsewhere: elsewhere,
 	}, auth, p.log)
 	if err != nil {
 		return config.Complaint{Variable: "DOCKET_DESK_API_CLIENTS", Text: err.Error()}

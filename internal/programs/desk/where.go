@@ -9,7 +9,10 @@ import (
 	"docket/internal/desk/api"
 	"docket/internal/history/archive"
 	"docket/internal/history/archive/shelf"
+	"docket/internal/history/cold"
 	"docket/internal/history/lookup"
+	"docket/internal/history/reader"
+	"docket/internal/postgres/historydb"
 	"docket/internal/postgres/store"
 	"docket/internal/programs/cli"
 	"docket/internal/service/config"
@@ -19,8 +22,25 @@ import (
 const farBack = 24 * time.Hour
 
 // shareLook makes the look-up by id of the API. Requests at the same time share one look.
-func shareLook(s config.Settings, db *store.Store) *lookup.Shared {
-	return lookup.NewShared(inspect.Looking(s, db, inspect.Sight{Shelf: shelfOf(s)}))
+func shareLook(s config.Settings, db *store.Store, days *cold.Days) *lookup.Shared {
+	return lookup.NewShared(inspect.Looking(s, db, inspect.Sight{Shelf: shelfOf(s), Days: days}))
+}
+
+// decisions are the stored ones of the table and of archived days.
+type decisions struct {
+	*historydb.Reader
+	both cold.Store
+}
+
+// Decisions joins the table with archived days.
+func Decisions(db *store.Store, days *cold.Days) reader.Store {
+	table := historydb.NewReader(db.DB)
+	return decisions{table, cold.Store{Table: table, Days: days}}
+}
+
+// Search is that of [reader.Store]. The other questions are about the table alone.
+func (d decisions) Search(ctx context.Context, f reader.Filter, p reader.Page) (reader.Found, error) {
+	return d.both.Search(ctx, f, p)
 }
 
 func shelfOf(s config.Settings) func(string) (archive.Shelf, error) {

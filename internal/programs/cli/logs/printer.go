@@ -71,6 +71,9 @@ func (p *printer) texts(decisions []reader.Decision) {
 				p.Say("approved %s\n", approvalLine(d.Edit.Approved))
 			}
 		}
+		if d.Archived != nil {
+			p.Say("in %s\n", d.Archived)
+		}
 		if d.Ahead() > 0 {
 			p.Say("dated %s\n", ahead(d))
 		}
@@ -111,6 +114,7 @@ func (p *printer) decision(d reader.Decision) {
 	p.Field("first read", fmt.Sprintf("%s/%d/%d, decision %d of that record", d.Topic, d.Partition, d.Offset, d.Index))
 	p.Field("uploaded by", or(d.UploadedBy, ""))
 	p.editedBy(d.Edit)
+	p.Field("archived in", d.Archived.String())
 	p.Field("stored", term.Moment(d.StoredAt.Truncate(time.Second), p.Now()))
 	p.Field("dated", ahead(d))
 	p.Field("altered at", unfaithful(d.Unfaithful))

@@ -67,7 +67,7 @@ func (wy *why) explain(ctx context.Context, id string, at time.Time, q reader.Qu
 	if err := wy.configured(&q); err != nil {
 		return err
 	}
-	d, err := wy.stored(ctx, id, "--at", at, wy.within)
+	d, a, err := wy.stored(ctx, id, "--at", at, wy.within)
 	if err != nil {
 		return err
 	}
@@ -75,9 +75,16 @@ func (wy *why) explain(ctx context.Context, id string, at time.Time, q reader.Qu
 	edits := wy.edits(ctx, one, true)
 	d = one[0]
 	looked := make(chan *lookup.Answer, 1)
-	go func() { looked <- wy.elsewhere(ctx, id, one, wy.within) }()
+	go func() {
+		if a == nil {
+			a = wy.elsewhere(ctx, id, one, wy.within)
+		}
+		looked <- a
+	}()
+	q.ArchiveBy = time.Now().Add(wy.within)
 	x, err := reader.Why(ctx, wy.Sys.Decisions, d, q)
-	a := <-looked
+	a = <-looked
+	a.Shown(d)
 	if err != nil {
 		return fmt.Errorf("explain %s: %w", term.Brief(d.ID), err)
 	}
