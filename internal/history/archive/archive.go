@@ -6,23 +6,56 @@ package archive
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"time"
+
+	"docket/internal/history/archive/columnar"
 )
 
-// Shelf is the storage of archives: a directory or a bucket. Names have no slashes at either end.
+// Shelf is the storage of archives: a directory or a bucket. A name is a file's own, or a table's folder, a folder
+// day=YYYY-MM-DD and a file's name: see [Folder].
 type Shelf interface {
 	// Put stores the bytes of r under name, all or nothing, durable when it returns. It replaces what was there.
 	Put(ctx context.Context, name string, r io.Reader) error
 	// Get opens a stored file. It returns [fs.ErrNotExist] if there is none.
 	Get(ctx context.Context, name string) (io.ReadCloser, error)
-	// List returns the names that begin with prefix, in order.
+	// Range opens length bytes of a stored file from offset on. It reads no others. It returns [fs.ErrNotExist] if there
+	// is no such file. Fewer bytes than asked for are an error of the reader or of its end.
+	Range(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error)
+	// List returns the names that begin with prefix, in order. It leaves out those in folders behind prefix.
 	List(ctx context.Context, prefix string) ([]string, error)
 	// Remove deletes a file. A missing file is not an error.
 	Remove(ctx context.Context, name string) error
 	// String returns its place for people, without secrets.
 	String() string
+}
+
+// Folder returns the folder of a table's files of a day, with a slash at its end. Engines read the first part as a
+// table, and the second as its column day.
+func Folder(table string, day Day) string { return table + "/day=" + day.String() + "/" }
+
+var folderForm = regexp.MustCompile(`^[a-z_]+/day=\d{4}-\d{2}-\d{2}/$`)
+
+// At makes a stored file readable in parts.
+func At(shelf Shelf, name string) columnar.ReaderAt { return &stored{shelf, name} }
+
+// stored is a stored file.
+type stored struct {
+	shelf Shelf
+	name  string
+}
+
+// ReadAt reads all of p, or returns an error.
+func (a *stored) ReadAt(ctx context.Context, p []byte, off int64) error {
+	r, err := a.shelf.Range(ctx, a.name, off, int64(len(p)))
+	if err != nil {
+		return err
+	}
+	_, err = io.ReadFull(r, p)
+	return errors.Join(err, r.Close())
 }
 
 // ShelfError says that the storage could not be read or written. It quotes no server and no secret.

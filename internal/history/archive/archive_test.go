@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"docket/internal/record/subject"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -49,8 +51,8 @@ func TestTotal_SetsAndOrder(t *testing.T) {
 
 func written(t *testing.T, shelf Shelf, lines int) *Manifest {
 	t.Helper()
-	m := &Manifest{Format: Format, Table: "decision_logs", Day: "2026-03-04", Generation: 1, Source: Source{ID: "abcdef"}, Attempt: "01234567"}
-	w := newWriter(t.Context(), shelf, m.Name())
+	m := &Manifest{Format: FormatLines, Table: "decision_logs", Day: "2026-03-04", Generation: 1, Source: Source{ID: "abcdef"}, Attempt: "01234567"}
+	w := newWriter(t.Context(), shelf, m, subject.Spec{})
 	w.rows = 40
 	for i := range lines {
 		if err := w.line(fmt.Appendf(nil, `{"n":%d,"text":"%s"}`, i, strings.Repeat("x", i%3*70_000))); err != nil {
@@ -171,7 +173,7 @@ func TestDir_FailedPutLeavesNothing(t *testing.T) {
 	if err := shelf.Put(t.Context(), "n", io.MultiReader(strings.NewReader("half"), failing{})); err == nil {
 		t.Error("half of it was taken")
 	}
-	w := newWriter(t.Context(), shelf, "m")
+	w := newWriter(t.Context(), shelf, &Manifest{Format: FormatLines, Table: "m"}, subject.Spec{})
 	if err := w.line([]byte("{}")); err != nil {
 		t.Fatal(err)
 	}

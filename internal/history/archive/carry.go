@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"docket/internal/record/subject"
 )
 
 // Location is where the database has the rows of a day.
@@ -150,8 +152,12 @@ type Carrier struct {
 	Now    func() time.Time
 	// Told is called after each step; nil: not called.
 	Told func(Step)
-	// PartRows limits the rows of a part; 0: a million.
+	// PartRows limits the rows of a part; 0: a million lines, or four million rows of Parquet.
 	PartRows int64
+	// Lines writes gzip JSON lines (FormatLines) and not Parquet.
+	Lines bool
+	// Subject says how the subject of a decision is found. Parquet has it as a column.
+	Subject subject.Spec
 	// LineBytes limits the lines of a restored archive; 0: the longest that Postgres can make. See [MostLine].
 	LineBytes int64
 	// Take waits until a restore may store rows, and returns how many of them: at least 1, or 0 if ctx ended. nil: all
@@ -258,14 +264,21 @@ func (c *Carrier) Archive(ctx context.Context, day Day, keep bool) (done Archive
 	}
 }
 
+func (c *Carrier) format() int {
+	if c.Lines {
+		return FormatLines
+	}
+	return FormatParquet
+}
+
 func (c *Carrier) tell(s Step) {
 	if c.Told != nil {
 		c.Told(s)
 	}
 }
 
-// fitting returns an existing archive that equals the rows in the table, or nil. It skips one that is broken, or has
-// fewer rows.
+// fitting returns an existing archive that equals the rows in the table, or nil. It skips one that is broken, has
+// fewer rows, or another format.
 func (c *Carrier) fitting(ctx context.Context, s OpenDay, shape Shape, day Day) (*Manifest, error) {
 	all, err := Whole(ctx, c.Shelf, c.Table.Name(), &day)
 	if err != nil && !isBroken(err) || len(all) == 0 {
@@ -279,7 +292,7 @@ func (c *Carrier) fitting(ctx context.Context, s OpenDay, shape Shape, day Day) 
 	superseded := Superseded(all)
 	for i := len(all) - 1; i >= 0; i-- {
 		m := all[i]
-		if m.Source.ID != source.ID || superseded[m.Name()] || !shape.equal(m.Columns) {
+		if m.Source.ID != source.ID || m.Format != c.format() || superseded[m.Name()] || !shape.equal(m.Columns) {
 			continue
 		}
 		if now == nil {
@@ -331,13 +344,13 @@ func (c *Carrier) write(ctx context.Context, s OpenDay, shape Shape, day Day, pr
 		return nil, err
 	}
 	m := &Manifest{
-		Format: Format, Docket: c.Docket, Table: c.Table.Name(), Day: day.String(), Generation: generation, Source: source, Attempt: hex.EncodeToString(attempt[:]),
+		Format: c.format(), Docket: c.Docket, Table: c.Table.Name(), Day: day.String(), Generation: generation, Source: source, Attempt: hex.EncodeToString(attempt[:]),
 		Columns: shape.Columns, LeftOut: shape.LeftOut, CreatedBy: c.By, Files: []File{},
 	}
 	c.tell(StepReading)
 	earlier := c.contained(ctx, before, source.ID)
 	defer earlier.stop()
-	w := newWriter(ctx, c.Shelf, m.Name())
+	w := newWriter(ctx, c.Shelf, m, c.Subject)
 	if c.PartRows > 0 {
 		w.rows = c.PartRows
 	}

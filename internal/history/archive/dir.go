@@ -22,10 +22,17 @@ const tmpSuffix = ".tmp"
 func (d *dir) String() string { return d.path }
 
 func (d *dir) file(name string) (string, error) {
-	if name == "" || name != filepath.Base(name) || strings.HasPrefix(name, ".") {
+	folder, base := cutFolder(name)
+	if base == "" || base != filepath.Base(base) || strings.HasPrefix(base, ".") || folder != "" && !folderForm.MatchString(folder) {
 		return "", fmt.Errorf("name %q: %w", name, fs.ErrInvalid)
 	}
-	return filepath.Join(d.path, name), nil
+	return filepath.Join(d.path, filepath.FromSlash(folder), base), nil
+}
+
+// cutFolder cuts a name behind its last slash.
+func cutFolder(name string) (folder, base string) {
+	i := strings.LastIndexByte(name, '/') + 1
+	return name[:i], name[i:]
 }
 
 // Put writes a temporary file, syncs it, renames it and syncs the directory. So a file with its name is whole, also
@@ -46,7 +53,7 @@ func (d *dir) put(ctx context.Context, name string, r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	if err := makeDir(d.path); err != nil {
+	if err := makeDir(filepath.Dir(target)); err != nil {
 		return err
 	}
 	beside := target + tmpSuffix
@@ -69,7 +76,7 @@ func (d *dir) put(ctx context.Context, name string, r io.Reader) error {
 		_ = os.Remove(beside) // the next Put of that name removes it too
 		return err
 	}
-	return syncDir(d.path)
+	return syncDir(filepath.Dir(target))
 }
 
 func (d *dir) Get(_ context.Context, name string) (io.ReadCloser, error) {
@@ -84,8 +91,30 @@ func (d *dir) Get(_ context.Context, name string) (io.ReadCloser, error) {
 	return f, nil
 }
 
+// section is a part of an open file.
+type section struct {
+	io.Reader
+	io.Closer
+}
+
+func (d *dir) Range(_ context.Context, name string, offset, length int64) (io.ReadCloser, error) {
+	path, err := d.file(name)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, shelved(err)
+	}
+	return section{io.NewSectionReader(f, offset, length), f}, nil
+}
+
 func (d *dir) List(_ context.Context, prefix string) ([]string, error) {
-	entries, err := os.ReadDir(d.path)
+	folder, prefix := cutFolder(prefix)
+	if folder != "" && !folderForm.MatchString(folder) {
+		return nil, fmt.Errorf("name %q: %w", folder, fs.ErrInvalid)
+	}
+	entries, err := os.ReadDir(filepath.Join(d.path, filepath.FromSlash(folder)))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -95,7 +124,7 @@ func (d *dir) List(_ context.Context, prefix string) ([]string, error) {
 	var names []string
 	for _, e := range entries {
 		if e.Type().IsRegular() && strings.HasPrefix(e.Name(), prefix) && !strings.HasSuffix(e.Name(), tmpSuffix) {
-			names = append(names, e.Name())
+			names = append(names, folder+e.Name())
 		}
 	}
 	slices.Sort(names)
@@ -113,7 +142,7 @@ func (d *dir) Remove(_ context.Context, name string) error {
 		}
 		return shelved(err)
 	}
-	return shelved(syncDir(d.path))
+	return shelved(syncDir(filepath.Dir(path)))
 }
 
 // makeDir makes missing directories and syncs each parent. A power cut that removes a directory would remove its

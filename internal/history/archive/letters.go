@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"docket/internal/record/subject"
 )
 
 // LettersName is the prefix of archives of dead letters. They are in the same storage as those of decisions.
@@ -222,11 +224,11 @@ func (c *LettersCarrier) write(ctx context.Context, s LettersSession, source Sou
 	var attempt [4]byte
 	_, _ = rand.Read(attempt[:]) // never fails
 	m := &Manifest{
-		Format: Format, Docket: c.Docket, Table: LettersName, Day: day.String(), Generation: generation, Source: source, Attempt: hex.EncodeToString(attempt[:]),
+		Format: FormatLines, Docket: c.Docket, Table: LettersName, Day: day.String(), Generation: generation, Source: source, Attempt: hex.EncodeToString(attempt[:]),
 		Columns: s.Columns(), CreatedBy: c.By, Files: []File{},
 	}
 	c.tell(StepReading)
-	w := newWriter(ctx, c.Shelf, m.Name())
+	w := newWriter(ctx, c.Shelf, m, subject.Spec{})
 	if c.PartRows > 0 {
 		w.rows = c.PartRows
 	}

@@ -51,10 +51,10 @@ func TestEndlessLine_Bounded(t *testing.T) {
 	t.Parallel()
 	const most, buffers = 1 << 20, 1 << 18
 	for name, content := range map[string]int64{"by the manifest": most, "by the caller": 1 << 40, "by a senseless manifest": -1} {
-		m := &Manifest{Format: Format, Table: "decision_logs", Day: "2026-03-04", Generation: 1, Source: Source{ID: "abcdef"}, Attempt: "01234567", Rows: 1 << 30}
+		m := &Manifest{Format: FormatLines, Table: "decision_logs", Day: "2026-03-04", Generation: 1, Source: Source{ID: "abcdef"}, Attempt: "01234567", Rows: 1 << 30}
 		total := totalOf()
 		m.Hash = total.Hash()
-		m.Files = []File{{Name: partName(m.Name(), 1), Rows: 1 << 30, ContentBytes: content}}
+		m.Files = []File{{Name: m.partName(1), Rows: 1 << 30, ContentBytes: content}}
 		shelf := &endless{}
 		err := CheckWithin(t.Context(), shelf, m, most, nil)
 		if shelf.read > most+buffers {

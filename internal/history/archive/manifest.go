@@ -12,16 +12,18 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"docket/internal/history/archive/columnar"
 )
 
-// Format is the version of the format. A reader refuses others.
-const Format = 1
+// The formats. A reader refuses others.
+const (
+	FormatLines   = 1 // JSON lines, compressed with gzip
+	FormatParquet = 2 // see package columnar
+)
 
 // Column is a column of the table, in the table's order.
-type Column struct {
-	Name string `json:"name"`
-	Type string `json:"type"` // in the form of Postgres's format_type
-}
+type Column = columnar.Column
 
 // Source identifies the table of an archive.
 type Source struct {
@@ -81,7 +83,8 @@ func (m *Manifest) Bytes() int64 {
 
 const (
 	manifestSuffix = ".manifest.json"
-	partSuffix     = ".jsonl.gz"
+	linesSuffix    = ".jsonl.gz"
+	parquetSuffix  = ".parquet"
 	mostManifest   = 16 << 20
 )
 
@@ -101,7 +104,7 @@ func (e *BrokenError) Error() string {
 // ErrNone says that there is no whole archive of that day.
 var ErrNone = errors.New("there is no complete archive of that day")
 
-var nameForm = regexp.MustCompile(`^([a-z_]+)-(\d{4}-\d{2}-\d{2})-(\d{3,})-([0-9a-f]{6})-[0-9a-f]{8}((?:\.\d{4,})?\.jsonl\.gz|\.manifest\.json)$`)
+var nameForm = regexp.MustCompile(`^([a-z_]+)-(\d{4}-\d{2}-\d{2})-(\d{3,})-([0-9a-f]{6})-[0-9a-f]{8}((?:\.\d{4,})?\.jsonl\.gz|\.\d{4,}\.parquet|\.manifest\.json)$`)
 
 // Whole returns the archives with a manifest, by day and generation; day nil: of all days. An unreadable manifest is
 // a [*BrokenError] besides the others.
@@ -166,8 +169,8 @@ func readManifest(ctx context.Context, shelf Shelf, name string) (*Manifest, err
 	if d.Decode(m) != nil {
 		return nil, &BrokenError{archive, "its manifest is not valid JSON, or incomplete"}
 	}
-	if m.Format != Format {
-		return nil, &BrokenError{archive, fmt.Sprintf("its format is %d, and this program knows %d: another version of docket wrote it", m.Format, Format)}
+	if m.Format != FormatLines && m.Format != FormatParquet {
+		return nil, &BrokenError{archive, fmt.Sprintf("its format is %d, and this program knows %d and %d: another version of docket wrote it", m.Format, FormatLines, FormatParquet)}
 	}
 	if m.Name() != archive {
 		return nil, &BrokenError{archive, "its manifest is of another archive"}
@@ -178,7 +181,7 @@ func readManifest(ctx context.Context, shelf Shelf, name string) (*Manifest, err
 	var rows int64
 	for i, f := range m.Files {
 		rows += f.Rows
-		if f.Name != partName(archive, i+1) {
+		if f.Name != m.partName(i+1) {
 			return nil, &BrokenError{archive, "its manifest names files that are not its own"}
 		}
 	}
@@ -188,8 +191,12 @@ func readManifest(ctx context.Context, shelf Shelf, name string) (*Manifest, err
 	return m, nil
 }
 
-func partName(archive string, n int) string {
-	return fmt.Sprintf("%s.%04d%s", archive, n, partSuffix)
+// partName returns the name of a part, from 1. Parquet is in the folder of its day.
+func (m *Manifest) partName(n int) string {
+	if m.Format == FormatParquet {
+		return fmt.Sprintf("%s/day=%s/%s.%04d%s", m.Table, m.Day, m.Name(), n, parquetSuffix)
+	}
+	return fmt.Sprintf("%s.%04d%s", m.Name(), n, linesSuffix)
 }
 
 // Superseded returns the names of archives that others of the same day replace.
@@ -209,6 +216,12 @@ func next(ctx context.Context, shelf Shelf, table string, day Day, source string
 	if err != nil {
 		return 0, nil, err
 	}
+	folder := Folder(table, day)
+	more, err := shelf.List(ctx, folder+prefix(table, &day))
+	if err != nil {
+		return 0, nil, err
+	}
+	names = append(names, more...)
 	whole := map[string]bool{}
 	for _, name := range names {
 		if base, ok := strings.CutSuffix(name, manifestSuffix); ok {
@@ -217,7 +230,7 @@ func next(ctx context.Context, shelf Shelf, table string, day Day, source string
 	}
 	generation = 1
 	for _, name := range names {
-		of := nameForm.FindStringSubmatch(name)
+		of := nameForm.FindStringSubmatch(strings.TrimPrefix(name, folder))
 		if of == nil {
 			continue
 		}
@@ -225,7 +238,7 @@ func next(ctx context.Context, shelf Shelf, table string, day Day, source string
 		if err != nil {
 			continue
 		}
-		base := strings.TrimSuffix(name, of[5])
+		base := strings.TrimSuffix(of[0], of[5])
 		if of[5] != manifestSuffix && of[4] == source && !whole[base] {
 			leftovers = append(leftovers, name)
 		}

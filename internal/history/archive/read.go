@@ -90,6 +90,9 @@ func batched(ctx context.Context, shelf Shelf, m *Manifest, most int64, each fun
 }
 
 func checkFile(ctx context.Context, shelf Shelf, m *Manifest, f File, most int64, total *Total, each func([]byte) error) error {
+	if m.Format == FormatParquet {
+		return checkParquet(ctx, shelf, m, f, most, total, each)
+	}
 	broken := func(problem string) error { return &BrokenError{m.Name(), f.Name + " " + problem} }
 	r, err := shelf.Get(ctx, f.Name)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -17,8 +17,8 @@ type Restored struct {
 }
 
 const (
-	loadRows  = 1000
-	loadBytes = 4 << 20
+	loadRows  = 10_000
+	loadBytes = 16 << 20
 )
 
 // Restore loads all archives of a day into the table again. It reads and checks each whole archive before it stores

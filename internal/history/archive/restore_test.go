@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"docket/internal/record/subject"
 )
 
 // loading is a table, and its one open day. It keeps the loaded rows.
@@ -56,8 +58,8 @@ func TestRestore_EveryLineOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			shelf := Dir(t.TempDir())
-			m := &Manifest{Format: Format, Table: "decision_logs", Day: "2026-03-04", Generation: 1, Source: Source{ID: "abcdef"}, Attempt: "01234567"}
-			w := newWriter(t.Context(), shelf, m.Name())
+			m := &Manifest{Format: FormatLines, Table: "decision_logs", Day: "2026-03-04", Generation: 1, Source: Source{ID: "abcdef"}, Attempt: "01234567"}
+			w := newWriter(t.Context(), shelf, m, subject.Spec{})
 			w.rows = 700 // a file ends within a batch
 			var want []string
 			for i := range c.lines {
@@ -105,8 +107,8 @@ func TestRestore_EveryLineOnce(t *testing.T) {
 func TestRestore_TakesItsRows(t *testing.T) {
 	t.Parallel()
 	shelf := Dir(t.TempDir())
-	m := &Manifest{Format: Format, Table: "decision_logs", Day: "2026-03-04", Generation: 1, Source: Source{ID: "abcdef"}, Attempt: "01234567"}
-	w := newWriter(t.Context(), shelf, m.Name())
+	m := &Manifest{Format: FormatLines, Table: "decision_logs", Day: "2026-03-04", Generation: 1, Source: Source{ID: "abcdef"}, Attempt: "01234567"}
+	w := newWriter(t.Context(), shelf, m, subject.Spec{})
 	const all = loadRows + 50
 	for i := range all {
 		if err := w.line(fmt.Appendf(nil, `{"n":%d}`, i)); err != nil {
@@ -127,13 +129,13 @@ func TestRestore_TakesItsRows(t *testing.T) {
 		if granted != len(table.lines) {
 			t.Errorf("%d rows granted, %d loaded", granted, len(table.lines))
 		}
-		n := min(rows, 300)
+		n := min(rows, loadRows/4)
 		granted += n
 		return n
 	}
 	carrier := Carrier{Table: table, Shelf: shelf, By: "mara", Now: time.Now, Take: take}
 	done, err := carrier.Restore(t.Context(), day)
-	if err != nil || granted != all || done.Stored != all || slices.Max(table.calls) != 300 || len(table.calls) != 5 {
+	if err != nil || granted != all || done.Stored != all || slices.Max(table.calls) != loadRows/4 || len(table.calls) != 5 {
 		t.Fatalf("granted %d, stored %d in %v, %v", granted, done.Stored, table.calls, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

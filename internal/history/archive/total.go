@@ -20,8 +20,10 @@ type Total struct {
 }
 
 // Add counts a line.
-func (t *Total) Add(line []byte) {
-	d := sha256.Sum256(line)
+func (t *Total) Add(line []byte) { t.AddHash(sha256.Sum256(line)) }
+
+// AddHash counts a line by its SHA-256.
+func (t *Total) AddHash(d [sha256.Size]byte) {
 	t.Rows++
 	for i := range t.Sum {
 		t.Sum[i] += binary.BigEndian.Uint64(d[8*i:])

@@ -12,19 +12,27 @@ import (
 	"io"
 
 	"github.com/klauspost/compress/gzip"
+
+	"docket/internal/history/archive/columnar"
+	"docket/internal/record/subject"
 )
 
 // Largest size of a part. It is sent again after a broken upload, and read to find a broken file.
 const (
 	partRows  = 1_000_000
-	partBytes = 256 << 20 // uncompressed
+	partBytes = 256 << 20 // of lines
+
+	parquetRows  = 4_000_000
+	parquetBytes = 4 << 30 // of lines
 )
 
 // writer writes lines to the storage, part by part, and keeps none of them.
 type writer struct {
 	ctx   context.Context
 	shelf Shelf
-	name  string
+
+	file   func(n int) string                  // the name of a part, from 1
+	encode func(to io.Writer) (encoder, error) // its form
 
 	rows, bytes int64 // limits of a part
 	files       []File
@@ -36,16 +44,47 @@ type writer struct {
 type part struct {
 	name    string
 	pipe    *io.PipeWriter
-	zip     *gzip.Writer
+	rows    encoder
 	stored  hash.Hash
 	content hash.Hash
 	file    File
 	put     chan error
 }
 
-func newWriter(ctx context.Context, shelf Shelf, name string) *writer {
-	return &writer{ctx: ctx, shelf: shelf, name: name, rows: partRows, bytes: partBytes}
+// encoder writes lines in a format.
+type encoder interface {
+	Write(line []byte) error
+	Close() error
 }
+
+// newWriter writes the parts of an archive in the format of its manifest. by is how the subject of a decision is
+// found, which only Parquet has.
+func newWriter(ctx context.Context, shelf Shelf, m *Manifest, by subject.Spec) *writer {
+	w := &writer{ctx: ctx, shelf: shelf, file: m.partName, rows: partRows, bytes: partBytes, encode: zipped}
+	if m.Format == FormatParquet {
+		w.rows, w.bytes = parquetRows, parquetBytes
+		w.encode = func(to io.Writer) (encoder, error) {
+			return columnar.NewWriter(to, columnar.Options{Columns: m.Columns, Subject: by, Program: "docket", Version: m.Docket})
+		}
+	}
+	return w
+}
+
+// zip writes lines that are compressed with gzip.
+type zip struct{ *gzip.Writer }
+
+func zipped(to io.Writer) (encoder, error) { return zip{gzip.NewWriter(to)}, nil }
+
+func (z zip) Write(line []byte) error {
+	for _, b := range [][]byte{line, lineFeed} {
+		if _, err := z.Writer.Write(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var lineFeed = []byte{'\n'}
 
 // line writes one row.
 func (w *writer) line(line []byte) error {
@@ -55,26 +94,31 @@ func (w *writer) line(line []byte) error {
 		}
 	}
 	if w.part == nil {
-		w.part = w.begin()
+		if err := w.begin(); err != nil {
+			return err
+		}
 	}
 	p := w.part
-	for _, b := range [][]byte{line, {'\n'}} {
-		p.content.Write(b)
-		p.file.ContentBytes += int64(len(b))
-		if _, err := p.zip.Write(b); err != nil {
-			return w.broken(err)
-		}
+	p.content.Write(line)
+	p.content.Write(lineFeed)
+	p.file.ContentBytes += int64(len(line)) + 1
+	if err := p.rows.Write(line); err != nil {
+		return w.broken(err)
 	}
 	p.file.Rows++
 	w.total.Add(line)
 	return nil
 }
 
-func (w *writer) begin() *part {
+func (w *writer) begin() error {
 	r, pipe := io.Pipe()
-	p := &part{name: partName(w.name, len(w.files)+1), pipe: pipe, stored: sha256.New(), content: sha256.New(), put: make(chan error, 1)}
+	p := &part{name: w.file(len(w.files) + 1), pipe: pipe, stored: sha256.New(), content: sha256.New(), put: make(chan error, 1)}
 	p.file.Name = p.name
-	p.zip = gzip.NewWriter(io.MultiWriter(pipe, p.stored, (*counter)(&p.file.Bytes)))
+	var err error
+	if p.rows, err = w.encode(io.MultiWriter(pipe, p.stored, (*counter)(&p.file.Bytes))); err != nil {
+		return err
+	}
+	w.part = p
 	go func() {
 		err := w.shelf.Put(w.ctx, p.name, r)
 		if err == nil {
@@ -86,7 +130,7 @@ func (w *writer) begin() *part {
 		_ = r.CloseWithError(err)
 		p.put <- err
 	}()
-	return p
+	return nil
 }
 
 // end finishes the present part.
@@ -95,7 +139,7 @@ func (w *writer) end() error {
 	if p == nil {
 		return nil
 	}
-	if err := p.zip.Close(); err != nil {
+	if err := p.rows.Close(); err != nil {
 		return w.broken(err)
 	}
 	_ = p.pipe.Close()

@@ -28,7 +28,7 @@ import (
 // archived is a table with an old day in it, and what carries that.
 type archived struct {
 	*pgtest.DB
-	t   *testing.T
+	t   testing.TB
 	day archive.Day
 	c   archive.Carrier
 	dir string
@@ -37,7 +37,7 @@ type archived struct {
 // everything is the whole table, as text, in order.
 const everything = `SELECT coalesce(string_agg(t::text, E'\n' ORDER BY ts, decision_id), '') FROM decision_logs AS t`
 
-func newArchived(t *testing.T, d *pgtest.DB) *archived {
+func newArchived(t testing.TB, d *pgtest.DB) *archived {
 	t.Helper()
 	pg, err := store.Open(db.Config{URL: d.URL}, zerolog.Nop())
 	if err != nil {
@@ -248,7 +248,7 @@ func TestArchive_ShelfThatIsNotWhole(t *testing.T) {
 	} {
 		a.c.Told = func(s archive.Step) {
 			if s == archive.StepWritten {
-				files, _ := filepath.Glob(filepath.Join(a.dir, "*.0002.jsonl.gz"))
+				files, _ := filepath.Glob(filepath.Join(a.dir, "decision_logs", "day=*", "*.0002.parquet"))
 				harm(files[len(files)-1])
 			}
 		}

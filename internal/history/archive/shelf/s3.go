@@ -106,8 +106,11 @@ func (s source) Read(p []byte) (int, error) {
 }
 
 func kind(name string) string {
-	if strings.HasSuffix(name, ".json") {
+	switch {
+	case strings.HasSuffix(name, ".json"):
 		return "application/json"
+	case strings.HasSuffix(name, ".parquet"):
+		return "application/vnd.apache.parquet"
 	}
 	return "application/gzip"
 }
@@ -122,6 +125,40 @@ func (b *bucket) Get(ctx context.Context, name string) (io.ReadCloser, error) {
 		return nil, errors.Join(failed(ctx, err), o.Close())
 	}
 	return &object{o, ctx}, nil
+}
+
+// Range downloads a part, in one request.
+func (b *bucket) Range(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
+	if length <= 0 {
+		return io.NopCloser(strings.NewReader("")), nil
+	}
+	o := minio.GetObjectOptions{}
+	if err := o.SetRange(offset, offset+length-1); err != nil {
+		return nil, &archive.ShelfError{Err: errors.New("a part of a file cannot be asked for like that")}
+	}
+	r, _, _, err := minio.Core{Client: b.client}.GetObject(ctx, b.name, b.prefix+name, o)
+	var said minio.ErrorResponse
+	if errors.As(err, &said) && said.StatusCode == http.StatusRequestedRangeNotSatisfiable { // it begins behind the end
+		return io.NopCloser(strings.NewReader("")), nil
+	}
+	if err != nil {
+		return nil, failed(ctx, err)
+	}
+	return &part{r, ctx}, nil
+}
+
+// part is a download of a part whose errors quote no server.
+type part struct {
+	io.ReadCloser
+	ctx context.Context
+}
+
+func (p *part) Read(b []byte) (int, error) {
+	n, err := p.ReadCloser.Read(b)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = failed(p.ctx, err)
+	}
+	return n, err
 }
 
 // object is a download whose errors quote no server.
@@ -142,13 +179,14 @@ func (o *object) Read(p []byte) (int, error) {
 func (b *bucket) List(ctx context.Context, prefix string) ([]string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the listing if we stop early
+	folder := b.prefix + prefix[:strings.LastIndexByte(prefix, '/')+1]
 	var names []string
 	for o := range b.client.ListObjects(ctx, b.name, minio.ListObjectsOptions{Prefix: b.prefix + prefix, Recursive: true}) {
 		if o.Err != nil {
 			return nil, failed(ctx, o.Err)
 		}
-		if name := strings.TrimPrefix(o.Key, b.prefix); !strings.Contains(name, "/") {
-			names = append(names, name)
+		if !strings.Contains(strings.TrimPrefix(o.Key, folder), "/") {
+			names = append(names, strings.TrimPrefix(o.Key, b.prefix))
 		}
 	}
 	slices.Sort(names)

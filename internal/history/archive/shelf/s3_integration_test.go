@@ -9,11 +9,17 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	url2 "net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"docket/internal/history/archive"
 	"docket/internal/service/config"
@@ -71,6 +77,71 @@ func TestBucket_PutAndGet(t *testing.T) {
 		}
 	}
 	if _, err := shelf.Get(t.Context(), "decision_logs-1"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+}
+
+// counted passes a connection on and counts what the server sent.
+func counted(t *testing.T, to string) (url string, received *atomic.Int64) {
+	t.Helper()
+	target, err := url2.Parse(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	received = &atomic.Int64{}
+	pass := httputil.NewSingleHostReverseProxy(target)
+	pass.Director = func(r *http.Request) { r.URL.Scheme, r.URL.Host = target.Scheme, target.Host } // the signed Host stays
+	pass.ModifyResponse = func(r *http.Response) error {
+		r.Body = &counting{r.Body, received}
+		return nil
+	}
+	server := httptest.NewServer(pass)
+	t.Cleanup(server.Close)
+	return server.URL, received
+}
+
+type counting struct {
+	io.ReadCloser
+	n *atomic.Int64
+}
+
+func (c *counting) Read(b []byte) (int, error) {
+	n, err := c.ReadCloser.Read(b)
+	c.n.Add(int64(n))
+	return n, err
+}
+
+func TestBucket_RangeReadsAPart(t *testing.T) {
+	t.Parallel()
+	server := testenv.S3(t, "days")
+	through, received := counted(t, server.URL)
+	shelf := opened(t, "s3://days/a", settings(t, server, "DOCKET_ARCHIVE_S3_ENDPOINT="+through))
+	large := make([]byte, 1<<20)
+	_, _ = rand.NewChaCha8([32]byte{1}).Read(large)
+	name := archive.Folder("decision_logs", archive.Day{Time: time.Date(2026, 3, 4, 0, 0, 0, 0, time.UTC)}) + "decision_logs-1.parquet"
+	if err := shelf.Put(t.Context(), name, bytes.NewReader(large)); err != nil {
+		t.Fatal(err)
+	}
+	folder := name[:strings.LastIndex(name, "/")+1]
+	for prefix, want := range map[string]int{"": 0, "decision_logs": 0, folder: 1, folder + "decision_logs-2": 0} {
+		if names, err := shelf.List(t.Context(), prefix); err != nil || len(names) != want || want > 0 && names[0] != name {
+			t.Errorf("%q: %v, %v", prefix, names, err)
+		}
+	}
+	received.Store(0)
+	p := make([]byte, 1000)
+	for _, at := range []int64{0, 54_321, 1<<20 - 1000} {
+		if err := archive.At(shelf, name).ReadAt(t.Context(), p, at); err != nil || !bytes.Equal(p, large[at:at+1000]) {
+			t.Errorf("%d: %v", at, err)
+		}
+	}
+	if n := received.Load(); n != 3000 {
+		t.Errorf("%d bytes came for 3000", n)
+	}
+	if err := archive.At(shelf, name).ReadAt(t.Context(), p, 1<<20-999); err == nil {
+		t.Error("a part behind the end was read")
+	}
+	if _, err := shelf.Range(t.Context(), "missing", 0, 1); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v", err)
 	}
 }

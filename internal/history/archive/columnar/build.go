@@ -1,0 +1,102 @@
+package columnar
+
+import (
+	"strconv"
+
+	"github.com/parquet-go/parquet-go"
+)
+
+// builder makes lines out of values.
+type builder struct {
+	layout *layout
+	values []parquet.Value
+	sets   map[string][]int // members by the text of raw_without
+}
+
+// row returns an empty row, which is valid until the next call.
+func (b *builder) row(n int) []parquet.Value {
+	if b.values == nil {
+		b.values = make([]parquet.Value, n)
+	}
+	clear(b.values)
+	return b.values
+}
+
+// line appends the line of a row.
+func (b *builder) line(to []byte, row []parquet.Value) []byte {
+	l := b.layout
+	if exact := row[l.added[Line]]; !exact.IsNull() {
+		return append(to, exact.ByteArray()...)
+	}
+	to = append(to, '{')
+	start := len(to)
+	for i := range l.columns {
+		if row[i].IsNull() {
+			continue
+		}
+		if len(to) > start {
+			to = append(to, ',')
+		}
+		to = append(to, l.columns[i].label...)
+		if i == l.raw {
+			to = b.whole(to, row)
+			continue
+		}
+		to = b.cell(to, i, row[i])
+	}
+	return append(to, '}')
+}
+
+// cell appends a value as a line has it.
+func (b *builder) cell(to []byte, i int, v parquet.Value) []byte {
+	switch b.layout.columns[i].kind {
+	case asText:
+		return quoted(to, v.ByteArray())
+	case asJSON:
+		return append(to, v.ByteArray()...)
+	case asBool:
+		return strconv.AppendBool(to, v.Boolean())
+	case asInt32:
+		return strconv.AppendInt(to, int64(v.Int32()), 10)
+	case asInt64:
+		return strconv.AppendInt(to, v.Int64(), 10)
+	case asTime:
+		return quotedTime(to, v.Int64())
+	case asBytes:
+		return quotedBytes(to, v.ByteArray())
+	}
+	return to
+}
+
+// whole appends the payload with the members that were left out of it.
+func (b *builder) whole(to []byte, row []parquet.Value) []byte {
+	l := b.layout
+	without := row[l.added[Without]]
+	if without.IsNull() {
+		return append(to, row[l.raw].ByteArray()...)
+	}
+	members, ok := b.sets[string(without.ByteArray())]
+	if !ok {
+		if b.sets == nil {
+			b.sets = map[string][]int{}
+		}
+		members, _ = left(string(without.ByteArray()))
+		if len(b.sets) < 1000 {
+			b.sets[string(without.ByteArray())] = members
+		}
+	}
+	return lengthen(to, row[l.raw].ByteArray(), members, func(to []byte, m int) []byte {
+		i := l.members[m]
+		switch {
+		case i < 0 || row[i].IsNull():
+			return append(to, "null"...)
+		case m != timestampMember:
+			return b.cell(to, i, row[i])
+		}
+		nanos := 0
+		if n := row[l.added[Nanos]]; !n.IsNull() {
+			nanos = int(n.Int32())
+		}
+		return quotedStamp(to, row[i].Int64(), nanos)
+	})
+}

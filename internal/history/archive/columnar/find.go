@@ -1,0 +1,254 @@
+package columnar
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/bloom"
+	"golang.org/x/sync/errgroup"
+)
+
+// Find returns the rows with an id, oldest first. It asks the filter of each group of rows. Of a group that may have
+// the id it reads the column of ids, and then only the pages that have the row.
+func (f *File) Find(ctx context.Context, id string) (rows []Row, err error) {
+	defer guard(&err)
+	groups, err := f.may(ctx, f.layout.id, []byte(id))
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range groups {
+		found, err := f.findIn(ctx, f.groups[n], id)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, found...)
+	}
+	return rows, nil
+}
+
+// MayHave reports whether a filter does not rule the id out. It reads 32 bytes of each group of rows.
+func (f *File) MayHave(ctx context.Context, id string) (may bool, err error) {
+	defer guard(&err)
+	groups, err := f.may(ctx, f.layout.id, []byte(id))
+	return len(groups) > 0, err
+}
+
+// may returns the groups whose filter of a column does not rule a value out, in order.
+func (f *File) may(ctx context.Context, column int, value []byte) (groups []int, err error) {
+	var mu sync.Mutex
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(requests)
+	for n := range f.groups {
+		g.Go(func() (err error) {
+			defer guard(&err)
+			may, err := f.filter(ctx, f.groups[n], column, value)
+			if may && err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				groups = append(groups, n)
+			}
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, damaged("cannot be read", err)
+	}
+	slices.Sort(groups)
+	return groups, nil
+}
+
+// filter asks the filter of a group. Its length tells where its blocks of 32 bytes begin, as its header is shorter than
+// a block.
+func (f *File) filter(ctx context.Context, g rowGroup, column int, value []byte) (bool, error) {
+	c := &f.file.Metadata().RowGroups[g.meta].Columns[column].MetaData
+	length := int64(c.BloomFilterLength)
+	head := length % bloom.BlockSize
+	if c.BloomFilterOffset <= 0 || length < bloom.BlockSize {
+		return true, nil // without a filter
+	}
+	v := f.view(ctx)
+	return bloom.CheckSplitBlock(&section{v, c.BloomFilterOffset + head}, length-head, bloom.XXH64{}.Sum64(value))
+}
+
+// section is a view from an offset on.
+type section struct {
+	of   *view
+	from int64
+}
+
+func (s *section) ReadAt(p []byte, off int64) (int, error) { return s.of.ReadAt(p, s.from+off) }
+
+func (f *File) findIn(ctx context.Context, g rowGroup, id string) ([]Row, error) {
+	v := f.view(ctx)
+	if err := v.fetch(f.data(g, f.layout.id)); err != nil {
+		return nil, damaged("cannot be read", err)
+	}
+	var at []int64
+	err := f.column(v, g, f.layout.id, func(row int64, value parquet.Value) {
+		if string(value.ByteArray()) == id {
+			at = append(at, row)
+		}
+	})
+	if err != nil || len(at) == 0 {
+		return nil, damaged("cannot be read", err)
+	}
+	v.forget()
+	return f.at(v, g, at)
+}
+
+// column passes all values of a column of a group.
+func (f *File) column(v *view, g rowGroup, column int, each func(row int64, value parquet.Value)) error {
+	c := cursor{pages: g.chunks[column].PagesFrom(v)}
+	defer c.close()
+	for row := int64(0); row < g.rows; {
+		if err := c.more(); err != nil {
+			return err
+		}
+		if err := c.take(int(min(c.left, valuesAtOnce))); err != nil {
+			return err
+		}
+		for _, value := range c.values {
+			each(row, value)
+			row++
+		}
+	}
+	return nil
+}
+
+// at returns rows of a group by their places in it, which ascend. It reads the pages that have them.
+func (f *File) at(v *view, g rowGroup, rows []int64) ([]Row, error) {
+	if err := f.fetchPages(v, g, rows, nil); err != nil {
+		return nil, damaged("cannot be read", err)
+	}
+	values := make([][]parquet.Value, len(rows))
+	for i := range values {
+		values[i] = make([]parquet.Value, f.layout.leaves)
+	}
+	for i := range g.chunks {
+		err := f.pick(v, g, i, rows, func(n int, value parquet.Value) { values[n][i] = value.Clone() })
+		if err != nil {
+			return nil, damaged("cannot be read", err)
+		}
+	}
+	b := builder{layout: f.layout}
+	all := make([]Row, len(rows))
+	for i := range rows {
+		all[i] = f.describeRow(values[i], b.line(nil, values[i]))
+	}
+	return all, nil
+}
+
+// places reads the places of a group's pages, once.
+func (f *File) places(v *view, g rowGroup) error {
+	if g.known.Load() {
+		return nil
+	}
+	if err := v.fetch(f.pages(g)); err != nil {
+		return err
+	}
+	for _, c := range g.chunks {
+		if _, err := c.OffsetIndexFrom(v); err != nil {
+			return err
+		}
+	}
+	g.known.Store(true)
+	return nil
+}
+
+// fetchPages fetches the pages that have rows, of some columns; nil: all.
+func (f *File) fetchPages(v *view, g rowGroup, rows []int64, columns []int) error {
+	if err := f.places(v, g); err != nil {
+		return err
+	}
+	var parts []Part
+	for i, c := range g.chunks {
+		if columns != nil && !slices.Contains(columns, i) {
+			continue
+		}
+		index, err := c.OffsetIndexFrom(v)
+		if err != nil {
+			return err
+		}
+		if whole := f.data(g, i); index.NumPages() > 0 && index.Offset(0) > whole.Offset {
+			parts = append(parts, Part{whole.Offset, index.Offset(0) - whole.Offset}) // of the dictionary
+		}
+		page := 0
+		for _, row := range rows {
+			for page+1 < index.NumPages() && index.FirstRowIndex(page+1) <= row {
+				page++
+			}
+			p := Part{index.Offset(page), index.CompressedPageSize(page)}
+			if n := len(parts); n == 0 || parts[n-1] != p {
+				parts = append(parts, p)
+			}
+		}
+	}
+	return v.fetch(parts...)
+}
+
+// pick passes the values of a column in some rows, which ascend. A value is valid until each returns.
+func (f *File) pick(v *view, g rowGroup, column int, rows []int64, each func(n int, value parquet.Value)) error {
+	pages := g.chunks[column].PagesFrom(v)
+	defer func() { _ = pages.Close() }()
+	index, err := g.chunks[column].OffsetIndexFrom(v)
+	if err != nil {
+		return err
+	}
+	var one [valuesAtOnce]parquet.Value
+	for n := 0; n < len(rows); {
+		if err := pages.SeekToRow(rows[n]); err != nil {
+			return err
+		}
+		page, err := pages.ReadPage()
+		if err != nil {
+			return err
+		}
+		next := nextPage(index, rows[n])
+		reader, at := page.Values(), rows[n]
+		for n < len(rows) && (next < 0 || rows[n] < next) {
+			if err := skip(reader, one[:], rows[n]-at); err != nil {
+				parquet.Release(page)
+				return err
+			}
+			k, err := reader.ReadValues(one[:1])
+			if k != 1 {
+				parquet.Release(page)
+				return errorOr(err, errValues)
+			}
+			each(n, one[0])
+			at = rows[n] + 1
+			n++
+		}
+		parquet.Release(page)
+	}
+	return nil
+}
+
+func errorOr(err, other error) error {
+	if err != nil {
+		return err
+	}
+	return other
+}
+
+// nextPage is the first row of the page behind that of a row; -1: there is none.
+func nextPage(index *parquet.FileOffsetIndex, row int64) int64 {
+	for page := range index.NumPages() {
+		if first := index.FirstRowIndex(page); first > row {
+			return first
+		}
+	}
+	return -1
+}
+
+func skip(reader parquet.ValueReader, into []parquet.Value, n int64) error {
+	for n > 0 {
+		k, err := reader.ReadValues(into[:min(n, int64(len(into)))])
+		if n -= int64(k); n > 0 && (k == 0 || err != nil) {
+			return errorOr(err, errValues)
+		}
+	}
+	return nil
+}

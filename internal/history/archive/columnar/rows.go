@@ -1,0 +1,155 @@
+package columnar
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/parquet-go/parquet-go"
+)
+
+// Rows passes the line of each row to emit, in the order of writing. line is valid until emit returns. All bytes of the
+// file go to all, in their order; nil: nowhere.
+//
+// The compressed pages of one group of rows are in memory at a time, and one page of each column.
+func (f *File) Rows(ctx context.Context, all io.Writer, emit func(line []byte) error) (err error) {
+	if all == nil {
+		all = io.Discard
+	}
+	defer guard(&err)
+	passed := int64(0)
+	pass := func(v *view, to int64) error {
+		if to > f.size {
+			return &DamageError{"points behind its end"}
+		}
+		for passed < to {
+			part := Part{passed, min(to-passed, 1<<20)}
+			if err := v.fetch(part); err != nil {
+				return err
+			}
+			if _, err := all.Write(v.parts[len(v.parts)-1].data); err != nil {
+				return err
+			}
+			v.forget()
+			passed = part.end()
+		}
+		return nil
+	}
+	for _, g := range f.groups {
+		v := f.view(ctx)
+		var whole Part
+		for i := range g.chunks {
+			whole = around(whole, f.data(g, i))
+		}
+		if err := pass(v, whole.Offset); err != nil {
+			return damaged("cannot be read", err)
+		}
+		if err := v.fetch(whole); err != nil {
+			return damaged("cannot be read", err)
+		}
+		if _, err := all.Write(v.parts[0].data); err != nil {
+			return err
+		}
+		passed = whole.end()
+		if err := f.group(v, g, emit); err != nil {
+			return err
+		}
+	}
+	return damaged("cannot be read", pass(f.view(ctx), f.size))
+}
+
+// group passes the lines of a group.
+func (f *File) group(v *view, g rowGroup, emit func(line []byte) error) error {
+	columns := make([]cursor, len(g.chunks))
+	defer func() {
+		for i := range columns {
+			columns[i].close()
+		}
+	}()
+	for i, c := range g.chunks {
+		columns[i].pages = c.PagesFrom(v)
+	}
+	b := builder{layout: f.layout}
+	row := b.row(f.layout.leaves)
+	var line []byte
+	for left := g.rows; left > 0; {
+		n := min(int64(valuesAtOnce), left)
+		for i := range columns {
+			if err := columns[i].more(); err != nil {
+				return damaged("cannot be read", err)
+			}
+			n = min(n, columns[i].left)
+		}
+		for i := range columns {
+			if err := columns[i].take(int(n)); err != nil {
+				return damaged("cannot be read", err)
+			}
+		}
+		for r := range int(n) {
+			for i := range columns {
+				row[i] = columns[i].values[r]
+			}
+			line = b.line(line[:0], row)
+			if err := emit(line); err != nil {
+				return err
+			}
+		}
+		left -= n
+	}
+	return nil
+}
+
+const valuesAtOnce = 512
+
+// cursor reads one column from its first page to its last.
+type cursor struct {
+	pages  *parquet.FilePages
+	page   parquet.Page
+	reader parquet.ValueReader
+	left   int64 // values of the page
+	buffer [valuesAtOnce]parquet.Value
+	values []parquet.Value
+}
+
+// more reads the next page if the present one is used up.
+func (c *cursor) more() error {
+	for c.left == 0 {
+		if c.page != nil {
+			parquet.Release(c.page)
+			c.page = nil
+		}
+		page, err := c.pages.ReadPage()
+		if err != nil {
+			return err
+		}
+		c.page, c.reader, c.left = page, page.Values(), page.NumValues()
+	}
+	return nil
+}
+
+// take reads so many values of the present page. They are valid until more reads another.
+func (c *cursor) take(n int) error {
+	got := 0
+	for got < n {
+		k, err := c.reader.ReadValues(c.buffer[got:n])
+		got += k
+		if err != nil && (!errors.Is(err, io.EOF) || got < n) {
+			return err
+		}
+		if k == 0 && got < n {
+			return errValues
+		}
+	}
+	c.values, c.left = c.buffer[:n], c.left-int64(n)
+	return nil
+}
+
+func (c *cursor) close() {
+	if c.page != nil {
+		parquet.Release(c.page)
+		c.page = nil
+	}
+	if c.pages != nil {
+		_ = c.pages.Close()
+	}
+}

@@ -1,0 +1,364 @@
+package columnar
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+
+	"docket/internal/record/decision"
+	"docket/internal/record/subject"
+	"docket/internal/record/verdict"
+)
+
+// Place is a place in the order of (ts, decision_id).
+type Place struct {
+	Time time.Time
+	ID   string
+}
+
+// Question chooses rows. Fields are joined by and, the values of one field by or. The zero value chooses all.
+type Question struct {
+	Since, Until time.Time // Since <= ts < Until; zero: no limit
+	// Paths are whole paths, or all below one if it ends in "/*".
+	Paths    []string
+	Services []string
+	Verdicts []verdict.Verdict
+	// Subject is the subject by By; empty: any. If the file's subjects were found by another setting, payloads are read.
+	Subject string
+	By      subject.Spec
+	// Oldest is the order: false is newest first.
+	Oldest bool
+	// After continues behind a place in that order; nil: from the beginning.
+	After *Place
+}
+
+// Search passes the rows that a question chooses, in its order, until emit returns false or an error. It skips groups
+// of rows and pages whose bounds or filters rule them out, and reads the columns of the question before any other.
+func (f *File) Search(ctx context.Context, q Question, emit func(Row) (more bool, err error)) (err error) {
+	defer guard(&err)
+	s := search{f: f, q: q, emit: emit}
+	s.conditions()
+	for i := range f.groups {
+		g := f.groups[i]
+		if !q.Oldest {
+			g = f.groups[len(f.groups)-1-i]
+		}
+		if more, err := s.group(ctx, g); err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// search is one search of a file.
+type search struct {
+	f        *File
+	q        Question
+	emit     func(Row) (bool, error)
+	all      []condition
+	payloads bool // the subject is read from payloads
+}
+
+// condition is what a question wants of one column.
+type condition struct {
+	column int
+	// may reports whether values between two bounds can be wanted.
+	may func(least, greatest parquet.Value) bool
+	// is reports whether a value is wanted.
+	is func(v parquet.Value) bool
+}
+
+func (s *search) conditions() {
+	l := s.f.layout
+	if since, until := s.q.between(); since != minTime || until != maxTime {
+		s.all = append(s.all, condition{l.ts, func(a, b parquet.Value) bool { return b.Int64() >= since && a.Int64() < until },
+			func(v parquet.Value) bool { return v.Int64() >= since && v.Int64() < until }})
+	}
+	s.words("path", s.q.Paths)
+	s.words("service", s.q.Services)
+	if len(s.q.Verdicts) > 0 {
+		var texts []string
+		for _, v := range s.q.Verdicts {
+			texts = append(texts, string(v))
+		}
+		s.all = append(s.all, wordsOf(l.added[Verdict], texts))
+	}
+	if s.q.Subject == "" {
+		return
+	}
+	if s.payloads = s.f.subject != s.q.By.String(); !s.payloads {
+		c := wordsOf(l.added[Subject], []string{s.q.Subject})
+		c.is = func(v parquet.Value) bool { return !v.IsNull() && string(v.ByteArray()) == s.q.Subject }
+		s.all = append(s.all, c)
+	}
+}
+
+const minTime, maxTime = -1 << 63, 1<<63 - 1
+
+// between are the limits in microseconds. A time between two microseconds is after the first.
+func (q Question) between() (since, until int64) {
+	up := func(t time.Time) int64 { return t.Add(time.Microsecond - time.Nanosecond).UnixMicro() }
+	since, until = minTime, maxTime
+	if !q.Since.IsZero() {
+		since = up(q.Since)
+	}
+	if !q.Until.IsZero() {
+		until = up(q.Until)
+	}
+	if q.After == nil {
+		return since, until
+	}
+	if at := q.After.Time.UnixMicro(); q.Oldest {
+		since = max(since, at)
+	} else {
+		until = min(until, at+1)
+	}
+	return since, until
+}
+
+// words wants texts of a column of the table. A table without it has no such rows.
+func (s *search) words(name string, texts []string) {
+	if len(texts) == 0 {
+		return
+	}
+	for i, c := range s.f.layout.columns {
+		if c.Name == name && c.kind == asText {
+			s.all = append(s.all, wordsOf(i, texts))
+			return
+		}
+	}
+	never := func(parquet.Value) bool { return false }
+	s.all = append(s.all, condition{s.f.layout.id, func(_, _ parquet.Value) bool { return false }, never})
+}
+
+// wordsOf wants texts, or all below one that ends in "/*".
+func wordsOf(column int, texts []string) condition {
+	return condition{
+		column: column,
+		may: func(a, b parquet.Value) bool {
+			return slices.ContainsFunc(texts, func(text string) bool {
+				below, open := strings.CutSuffix(text, "*")
+				if open = open && strings.HasSuffix(below, "/"); !open {
+					return string(a.ByteArray()) <= text && text <= string(b.ByteArray())
+				}
+				least, greatest := string(a.ByteArray()), string(b.ByteArray())
+				return greatest >= below && (least <= below || strings.HasPrefix(least, below))
+			})
+		},
+		is: func(v parquet.Value) bool {
+			if v.IsNull() {
+				return false
+			}
+			value := v.ByteArray()
+			return slices.ContainsFunc(texts, func(text string) bool {
+				if below, open := strings.CutSuffix(text, "*"); open && strings.HasSuffix(below, "/") {
+					return bytes.HasPrefix(value, []byte(below))
+				}
+				return string(value) == text
+			})
+		},
+	}
+}
+
+// span is rows of a group: from <= row < to.
+type span struct{ from, to int64 }
+
+const blockRows = 16_384 // whose conditions are looked at at once
+
+// group searches a group. more is false once emit wants no more.
+func (s *search) group(ctx context.Context, g rowGroup) (more bool, err error) {
+	for _, c := range s.all {
+		if least, greatest, ok := g.chunks[c.column].Bounds(); ok && !least.IsNull() && !greatest.IsNull() && !c.may(least, greatest) {
+			return true, nil
+		}
+	}
+	if s.q.Subject != "" && !s.payloads {
+		may, err := s.f.filter(ctx, g, s.f.layout.added[Subject], []byte(s.q.Subject))
+		if err != nil || !may {
+			return true, damaged("cannot be read", err)
+		}
+	}
+	v := s.f.view(ctx)
+	spans, err := s.spans(v, g)
+	if err != nil {
+		return false, damaged("cannot be read", err)
+	}
+	for _, one := range s.blocks(spans) {
+		if more, err := s.block(v, g, one); err != nil || !more {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// spans are the rows that the bounds of pages do not rule out, in order.
+func (s *search) spans(v *view, g rowGroup) ([]span, error) {
+	spans := []span{{0, g.rows}}
+	if len(s.all) == 0 {
+		return spans, nil
+	}
+	if err := v.fetch(s.f.bounds(g)); err != nil {
+		return nil, err
+	}
+	if err := s.f.places(v, g); err != nil {
+		return nil, err
+	}
+	for _, c := range s.all {
+		bounds, err := g.chunks[c.column].ColumnIndexFrom(v)
+		if err != nil {
+			return nil, err
+		}
+		places, err := g.chunks[c.column].OffsetIndexFrom(v)
+		if err != nil {
+			return nil, err
+		}
+		var may []span
+		for page := range places.NumPages() {
+			to := g.rows
+			if page+1 < places.NumPages() {
+				to = places.FirstRowIndex(page + 1)
+			}
+			if s.pageMay(c, bounds, page) {
+				may = append(may, span{places.FirstRowIndex(page), to})
+			}
+		}
+		spans = both(spans, may)
+	}
+	return spans, nil
+}
+
+// pageMay reports whether a page can have a wanted row. Pages of columns without bounds can.
+func (s *search) pageMay(c condition, bounds *parquet.FileColumnIndex, page int) bool {
+	if page >= bounds.NumPages() {
+		return true
+	}
+	if bounds.NullPage(page) {
+		return false
+	}
+	least, greatest := bounds.MinValue(page), bounds.MaxValue(page)
+	if least.IsNull() || greatest.IsNull() || least.Kind() == parquet.ByteArray && len(greatest.ByteArray()) == 0 {
+		return true
+	}
+	return c.may(least, greatest)
+}
+
+// both are the rows that two lists of spans have. Each is in order.
+func both(a, b []span) (all []span) {
+	for len(a) > 0 && len(b) > 0 {
+		if from, to := max(a[0].from, b[0].from), min(a[0].to, b[0].to); from < to {
+			all = append(all, span{from, to})
+		}
+		if a[0].to < b[0].to {
+			a = a[1:]
+		} else {
+			b = b[1:]
+		}
+	}
+	return all
+}
+
+// blocks cuts spans, in the order of the question.
+func (s *search) blocks(spans []span) (all []span) {
+	for _, one := range spans {
+		for from := one.from; from < one.to; from += blockRows {
+			all = append(all, span{from, min(from+blockRows, one.to)})
+		}
+	}
+	if !s.q.Oldest {
+		slices.Reverse(all)
+	}
+	return all
+}
+
+// block searches some rows.
+func (s *search) block(v *view, g rowGroup, one span) (more bool, err error) {
+	rows := make([]int64, 0, one.to-one.from)
+	for row := one.from; row < one.to; row++ {
+		rows = append(rows, row)
+	}
+	for _, c := range s.all {
+		if rows, err = s.keep(v, g, c, rows); err != nil {
+			return false, damaged("cannot be read", err)
+		}
+	}
+	if !s.q.Oldest {
+		slices.Reverse(rows)
+	}
+	most := s.f.together(g)
+	for n := min(16, most); len(rows) > 0; n = min(2*n, most) {
+		some := slices.Clone(rows[:min(n, len(rows))])
+		rows = rows[len(some):]
+		if more, err := s.pass(v, g, some); err != nil || !more {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// keep returns those rows that a condition wants.
+func (s *search) keep(v *view, g rowGroup, c condition, rows []int64) (kept []int64, err error) {
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	if err := s.f.fetchPages(v, g, rows, []int{c.column}); err != nil {
+		return nil, err
+	}
+	err = s.f.pick(v, g, c.column, rows, func(n int, value parquet.Value) {
+		if c.is(value) {
+			kept = append(kept, rows[n])
+		}
+	})
+	return kept, err
+}
+
+// together is how many rows of a group are made at once: at most a thousand, and about 8 MiB.
+func (f *File) together(g rowGroup) int {
+	size := f.file.Metadata().RowGroups[g.meta].TotalByteSize / max(g.rows, 1)
+	return int(min(max(8<<20/max(size, 1), 1), 1000))
+}
+
+// pass reads whole rows, and passes those that are wanted.
+func (s *search) pass(v *view, g rowGroup, rows []int64) (more bool, err error) {
+	if !s.q.Oldest {
+		slices.Reverse(rows)
+	}
+	found, err := s.f.at(v, g, rows)
+	if err != nil {
+		return false, err
+	}
+	if !s.q.Oldest {
+		slices.Reverse(found)
+	}
+	for i := range found {
+		if !s.wanted(&found[i]) {
+			continue
+		}
+		if more, err := s.emit(found[i]); err != nil || !more {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// wanted looks at what no column tells.
+func (s *search) wanted(r *Row) bool {
+	if a := s.q.After; a != nil && r.Time.Equal(a.Time.Truncate(time.Microsecond)) {
+		if s.q.Oldest && r.ID <= a.ID || !s.q.Oldest && r.ID >= a.ID {
+			return false
+		}
+	}
+	if !s.payloads {
+		return true
+	}
+	for in := decision.Into(r.Line, 0); in.Next(); {
+		if in.Is("raw") {
+			who, ok := s.q.By.Of(r.Line[in.Value:in.End])
+			return ok && who == s.q.Subject
+		}
+	}
+	return false
+}

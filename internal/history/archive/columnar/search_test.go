@@ -1,0 +1,194 @@
+package columnar
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"docket/internal/record/subject"
+	"docket/internal/record/verdict"
+)
+
+// asked is what a search may ask of a line.
+type asked struct {
+	ID      string    `json:"decision_id"`
+	TS      time.Time `json:"ts"`
+	Path    *string   `json:"path"`
+	Allowed *bool     `json:"allowed"`
+	Service *string   `json:"service"`
+	Raw     struct {
+		By     string `json:"requested_by"`
+		Result any    `json:"result"`
+		Error  any    `json:"error"`
+		Input  struct {
+			User string `json:"user"`
+		} `json:"input"`
+	} `json:"raw"`
+}
+
+func (a asked) verdict() verdict.Verdict {
+	switch {
+	case a.Allowed != nil && *a.Allowed:
+		return verdict.Allowed
+	case a.Allowed != nil:
+		return verdict.Denied
+	case a.Raw.Error != nil:
+		return verdict.Error
+	case a.Raw.Result == nil:
+		return verdict.Undefined
+	}
+	return verdict.Other
+}
+
+// wants is the question, asked of one line at a time.
+func (q Question) wants(a asked) bool {
+	at := func(all []string, have *string) bool {
+		return len(all) == 0 || have != nil && slices.ContainsFunc(all, func(p string) bool {
+			if below, ok := strings.CutSuffix(p, "/*"); ok {
+				return strings.HasPrefix(*have, below+"/")
+			}
+			return *have == p
+		})
+	}
+	who := subject.Host(a.Raw.By)
+	if q.By.Kind == subject.Input {
+		who = a.Raw.Input.User
+	}
+	return (q.Since.IsZero() || !a.TS.Before(q.Since)) && (q.Until.IsZero() || a.TS.Before(q.Until)) && at(q.Paths, a.Path) && at(q.Services, a.Service) &&
+		(len(q.Verdicts) == 0 || slices.Contains(q.Verdicts, a.verdict())) && (q.Subject == "" || who == q.Subject)
+}
+
+// drawn makes rows with few different values, in the order of a file.
+func drawn(t *rapid.T) (all [][]byte) {
+	at := time.Date(2026, 8, 1, 0, 0, 0, 0, time.UTC)
+	path := rapid.SampledFrom([]string{"a/b", "a/b/c", "a/bc", "a", "z/" + strings.Repeat("long", 30) + "1", "z/" + strings.Repeat("long", 30) + "2", "é/ü", ""})
+	for i := range rapid.IntRange(0, 200).Draw(t, "rows") {
+		at = at.Add(time.Duration(rapid.SampledFrom([]int{0, 0, 1, 1000, 3600e6}).Draw(t, "step")) * time.Microsecond)
+		if at.Day() > 1 {
+			at = time.Date(2026, 8, 1, 23, 59, 59, 999999000, time.UTC)
+		}
+		line := fmt.Appendf(nil, `{"decision_id":"d%04d","ts":%s`, i, quotedTime(nil, at.UnixMicro()))
+		result := rapid.SampledFrom([]string{``, `, "result": true`, `, "result": null`, `, "error": {"code": 1}`, `, "result": [1]`}).Draw(t, "result")
+		by := rapid.SampledFrom([]string{"10.0.0.1:5", "10.0.0.2:6", "[::1]:7", ""}).Draw(t, "by")
+		if rapid.Bool().Draw(t, "path") {
+			p := path.Draw(t, "which")
+			line = fmt.Appendf(line, `,"path":%s`, quoted(nil, []byte(p)))
+		}
+		if strings.Contains(result, "true") {
+			line = append(line, `,"allowed":true`...)
+		}
+		if by != "" {
+			line = fmt.Appendf(line, `,"requested_by":"%s"`, by)
+			by = fmt.Sprintf(`, "requested_by": "%s"`, by)
+		}
+		line = fmt.Appendf(line, `,"service":"s%d"`, i%3)
+		line = fmt.Appendf(line, `,"raw":{"input": {"user": "u%d"}%s%s}}`, i%5, result, by)
+		all = append(all, line)
+	}
+	return all
+}
+
+func TestSearch_AsOneByOne(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		all := drawn(rt)
+		d := write(t, Options{Subject: byHost, GroupRows: int64(rapid.IntRange(1, 70).Draw(rt, "group"))}, all)
+		f := open(t, d)
+		some := func(name string, from ...string) []string {
+			return rapid.SliceOfN(rapid.SampledFrom(from), 0, 2).Draw(rt, name)
+		}
+		q := Question{Paths: some("paths", "a/b", "a/b/*", "a/*", "a", "z/*", "z/"+strings.Repeat("long", 30)+"2", "é/*", ""), Services: some("services", "s1", "s2", "s9"), Oldest: rapid.Bool().Draw(rt, "oldest"),
+			Subject: rapid.SampledFrom([]string{"", "", "10.0.0.1", "::1", "nobody"}).Draw(rt, "subject"), By: byHost}
+		if rapid.Bool().Draw(rt, "by input") {
+			q.By, q.Subject = subject.Spec{Kind: subject.Input, Pointer: "/user"}, rapid.SampledFrom([]string{"", "u1", "u9"}).Draw(rt, "user")
+		}
+		for range rapid.IntRange(0, 2).Draw(rt, "verdicts") {
+			q.Verdicts = append(q.Verdicts, rapid.SampledFrom(verdict.All()).Draw(rt, "verdict"))
+		}
+		moment := func(name string) (at time.Time) {
+			if len(all) == 0 || rapid.Bool().Draw(rt, name) {
+				return at
+			}
+			a := askedOf(rt, rapid.SampledFrom(all).Draw(rt, name+" of"))
+			return a.TS.Add(time.Duration(rapid.SampledFrom([]int{0, 0, 1, 999, 1000, -1}).Draw(rt, name+" by")))
+		}
+		q.Since, q.Until = moment("since"), moment("until")
+		var want []string
+		for _, line := range all {
+			if q.wants(askedOf(rt, line)) {
+				want = append(want, string(line))
+			}
+		}
+		if !q.Oldest {
+			slices.Reverse(want)
+		}
+		var got []string
+		page := rapid.IntRange(1, 30).Draw(rt, "page")
+		for { // in pages, each from the place of the one before
+			n := 0
+			err := f.Search(t.Context(), q, func(r Row) (bool, error) {
+				got = append(got, string(r.Line))
+				q.After = &Place{r.Time, r.ID}
+				n++
+				return n < page, nil
+			})
+			if err != nil {
+				rt.Fatal(err)
+			}
+			if n < page {
+				break
+			}
+		}
+		if !slices.Equal(got, want) {
+			rt.Fatalf("%+v: got %d rows, want %d\n%s\n%s", q, len(got), len(want), strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	})
+}
+
+func askedOf(t *rapid.T, line []byte) (a asked) {
+	if err := json.Unmarshal(line, &a); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// A narrow search reads a part of the file.
+func TestSearch_ReadsFewPages(t *testing.T) {
+	t.Parallel()
+	all := lines(t, 40_000, 3)
+	d := write(t, Options{Subject: byHost, GroupRows: 20_000}, all)
+	f := open(t, d)
+	mid := askedAt(t, all[30_000])
+	for name, q := range map[string]struct {
+		q    Question
+		most int
+	}{
+		"another day":    {Question{Since: mid.Add(24 * time.Hour)}, 0},
+		"another path":   {Question{Paths: []string{"aaa/*"}}, 0},
+		"nobody":         {Question{Subject: "1.2.3.4.5", By: byHost}, 1000},
+		"a second":       {Question{Since: mid, Until: mid.Add(time.Millisecond)}, len(d.data) / 2},
+		"the newest row": {Question{}, len(d.data) / 2},
+	} {
+		d.since()
+		n := 0
+		err := f.Search(t.Context(), q.q, func(Row) (bool, error) { n++; return n < 20, nil })
+		if read, _ := d.since(); err != nil || int(read) > q.most {
+			t.Errorf("%s: %d rows, %d bytes of %d, %v", name, n, read, len(d.data), err)
+		}
+	}
+}
+
+func askedAt(t *testing.T, line []byte) time.Time {
+	t.Helper()
+	var a asked
+	if err := json.NewDecoder(bytes.NewReader(line)).Decode(&a); err != nil {
+		t.Fatal(err)
+	}
+	return a.TS
+}

@@ -1,0 +1,304 @@
+package columnar
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/parquet-go/parquet-go"
+
+	"docket/internal/record/decision"
+	"docket/internal/record/subject"
+)
+
+// A group of rows is what a reader looks at at once: it has a filter of ids and one of subjects. Its compressed pages
+// are in memory while it is written.
+const (
+	groupRows  = 250_000
+	groupBytes = 128 << 20 // of lines
+	pageBytes  = 1 << 20   // of a column, before compression
+	batchRows  = 256
+	batchBytes = 256 << 10
+)
+
+// Options are what a file needs beside its rows.
+type Options struct {
+	Columns []Column
+	// Subject names the place of the subject. A search for subjects of another place reads payloads.
+	Subject subject.Spec
+	// Program is the name and version of the writer.
+	Program, Version string
+	// GroupRows limits the rows of a group; 0: 250,000.
+	GroupRows int64
+}
+
+// Writer writes rows in the order of (ts, decision_id). It is for one goroutine.
+type Writer struct {
+	layout  *layout
+	subject subject.Spec
+	to      *parquet.Writer
+	columns []*parquet.ColumnWriter
+
+	batch [][]parquet.Value // by column
+	arena []byte            // of the batch's values
+	rows  int64             // of the group
+	bytes int64             // of the group
+	most  int64             // rows of a group
+
+	cells   [][]byte // of the present row, in the line's notation
+	payload []byte
+	scratch []byte
+	rebuilt []byte
+	short   map[int]bool // columns whose values came with the payload
+	sets    map[[len64]bool]string
+	names0  revisions
+	builder builder
+	kept    int64 // rows that keep their line
+}
+
+// NewWriter begins a file. Nothing is written before the first row or Close.
+func NewWriter(to io.Writer, o Options) (*Writer, error) {
+	l, err := newLayout(o.Columns)
+	if err != nil {
+		return nil, err
+	}
+	columns, err := l.describe()
+	if err != nil {
+		return nil, fmt.Errorf("describe the columns: %w", err)
+	}
+	options := []parquet.WriterOption{
+		l.schema, parquet.CreatedBy(o.Program, o.Version, ""), parquet.PageBufferSize(pageBytes), parquet.WriteBufferSize(1 << 18), parquet.DataPageStatistics(false),
+		parquet.DictionaryMaxBytes(8 << 20), parquet.KeyValueMetadata(keyColumns, columns), parquet.KeyValueMetadata(keySubject, o.Subject.String()),
+		parquet.ColumnIndexSizeLimit(func([]string) int { return 64 }),
+		parquet.BloomFilters(parquet.SplitBlockFilter(12, l.columns[l.id].As), parquet.SplitBlockFilter(8, Subject)),
+		parquet.SortingWriterConfig(parquet.SortingColumns(parquet.Ascending(l.columns[l.ts].As), parquet.Ascending(l.columns[l.id].As))),
+	}
+	for _, name := range l.unbounded() {
+		options = append(options, parquet.SkipPageBounds(name))
+	}
+	w := &Writer{
+		layout: l, subject: o.Subject, to: parquet.NewWriter(to, options...), most: groupRows, batch: make([][]parquet.Value, l.leaves),
+		cells: make([][]byte, len(l.columns)), sets: map[[len64]bool]string{}, names0: revisions{}, builder: builder{layout: l},
+	}
+	if o.GroupRows > 0 {
+		w.most = o.GroupRows
+	}
+	w.columns = w.to.ColumnWriters()
+	return w, nil
+}
+
+// unbounded are the columns whose least and greatest values help nobody, and can be long.
+func (l *layout) unbounded() []string {
+	names := []string{Line, Without}
+	for _, c := range l.columns {
+		if c.kind == asJSON || c.kind == asBytes || c.kind == asText && c.Name != "path" && c.Name != "service" {
+			names = append(names, c.As)
+		}
+	}
+	return names
+}
+
+// RowError says that a line is not a row of these columns. It quotes nothing.
+type RowError struct{ Problem string }
+
+func (e *RowError) Error() string { return "the row " + e.Problem }
+
+// Write adds a row. line is not kept.
+func (w *Writer) Write(line []byte) error {
+	if w.rows > 0 && (w.rows >= w.most || w.bytes+int64(len(line)) > groupBytes) {
+		if err := w.endGroup(); err != nil {
+			return err
+		}
+	}
+	at := len(w.arena)
+	w.arena = append(w.arena, line...)
+	line = w.arena[at:len(w.arena):len(w.arena)]
+	if err := w.split(line); err != nil {
+		return err
+	}
+	if err := w.add(line); err != nil {
+		return err
+	}
+	w.rows++
+	w.bytes += int64(len(line))
+	if len(w.batch[0]) >= batchRows || len(w.arena) >= batchBytes {
+		return w.flush()
+	}
+	return nil
+}
+
+// split finds the values of a line.
+func (w *Writer) split(line []byte) error {
+	return Split(line, len(w.layout.columns), func(i int) string { return w.layout.columns[i].Name }, w.cells)
+}
+
+// Split finds the values of a line, in the notation of JSON. Its members are in the order of the columns. A column that
+// is NULL has no member, and its cell is nil. The cells are parts of line.
+func Split(line []byte, columns int, name func(i int) string, cells [][]byte) error {
+	clear(cells)
+	column := 0
+	in := decision.Into(line, 0)
+	for in.Next() {
+		for column < columns && !in.Is(name(column)) {
+			column++
+		}
+		if column == columns {
+			return &RowError{"has a member that is no column, or is out of order"}
+		}
+		cells[column] = line[in.Value:in.End]
+		column++
+	}
+	if in.Torn() || in.Behind() != len(line) {
+		return &RowError{"is not a JSON object"}
+	}
+	return nil
+}
+
+// Text is the text of a JSON string; of any other value, the value as it is written.
+func Text(cell []byte) []byte {
+	switch {
+	case len(cell) < 2 || cell[0] != '"':
+		return cell
+	case bytes.IndexByte(cell, '\\') >= 0:
+		return []byte(decision.Text(cell))
+	}
+	return cell[1 : len(cell)-1]
+}
+
+// add converts the row's values, and checks that the line comes back out of them.
+func (w *Writer) add(line []byte) error {
+	l := w.layout
+	micros, ok := int64(0), w.cells[l.ts] != nil
+	if ok {
+		micros, ok = readTime(w.cells[l.ts])
+	}
+	if !ok || w.cells[l.id] == nil {
+		return &RowError{"has no decision_id or no time"}
+	}
+	var s shortened
+	if l.raw >= 0 && w.cells[l.raw] != nil {
+		s = w.shorten(w.cells[l.raw], w.cells, micros)
+		at := len(w.arena)
+		w.arena = append(w.arena, s.payload...)
+		s.payload = w.arena[at:len(w.arena):len(w.arena)]
+	}
+	row := w.builder.row(l.leaves)
+	for i := range l.columns {
+		row[i] = w.value(i, s.payload)
+	}
+	row[l.ts] = parquet.Int64Value(micros)
+	if s.without != "" {
+		row[l.added[Without]] = text(s.without)
+	}
+	if s.nanos > 0 {
+		row[l.added[Nanos]] = parquet.Int32Value(int32(s.nanos))
+	}
+	w.derive(row, &s)
+	w.rebuilt = w.builder.line(w.rebuilt[:0], row)
+	if string(w.rebuilt) != string(line) {
+		row[l.added[Line]] = parquet.ByteArrayValue(line)
+		w.kept++
+	}
+	for i, v := range row {
+		w.batch[i] = append(w.batch[i], l.level(i, v))
+	}
+	return nil
+}
+
+func text(s string) parquet.Value { return parquet.ByteArrayValue([]byte(s)) }
+
+// level sets what tells NULL from a value.
+func (l *layout) level(i int, v parquet.Value) parquet.Value {
+	if v.IsNull() || i == l.id || i == l.ts {
+		return v.Level(0, 0, i)
+	}
+	return v.Level(0, 1, i)
+}
+
+// value converts the value of a column; NULL where its type cannot hold it.
+func (w *Writer) value(i int, payload []byte) parquet.Value {
+	cell := w.cells[i]
+	if cell == nil {
+		return parquet.NullValue()
+	}
+	switch w.layout.columns[i].kind {
+	case asText:
+		if cell[0] == '"' {
+			return parquet.ByteArrayValue(Text(cell))
+		}
+	case asJSON:
+		if i == w.layout.raw {
+			return parquet.ByteArrayValue(payload)
+		}
+		return parquet.ByteArrayValue(cell)
+	case asBool:
+		return parquet.BooleanValue(cell[0] == 't')
+	case asInt32:
+		if n, err := strconv.ParseInt(string(cell), 10, 32); err == nil {
+			return parquet.Int32Value(int32(n))
+		}
+	case asInt64:
+		if n, err := strconv.ParseInt(string(cell), 10, 64); err == nil {
+			return parquet.Int64Value(n)
+		}
+	case asTime:
+		if n, ok := readTime(cell); ok {
+			return parquet.Int64Value(n)
+		}
+	case asBytes:
+		at := len(w.arena)
+		if b, ok := readBytes(w.arena, cell); ok {
+			w.arena = b
+			return parquet.ByteArrayValue(b[at:len(b):len(b)])
+		}
+	}
+	return parquet.NullValue()
+}
+
+// flush hands the batch to the columns.
+func (w *Writer) flush() error {
+	for i, values := range w.batch {
+		if len(values) == 0 {
+			continue
+		}
+		if _, err := w.columns[i].WriteRowValues(values); err != nil {
+			return fmt.Errorf("write a column: %w", err)
+		}
+		w.batch[i] = values[:0]
+	}
+	if cap(w.arena) > 16*batchBytes { // of a large payload
+		w.arena = nil
+	}
+	w.arena = w.arena[:0]
+	return nil
+}
+
+func (w *Writer) endGroup() error {
+	if err := w.flush(); err != nil {
+		return err
+	}
+	w.rows, w.bytes = 0, 0
+	if err := w.to.Flush(); err != nil {
+		return fmt.Errorf("write a group of rows: %w", err)
+	}
+	return nil
+}
+
+// Kept returns the number of rows that keep their line beside their columns.
+func (w *Writer) Kept() int64 { return w.kept }
+
+// Close writes what is left, and the file's end. It does not close what it writes to.
+func (w *Writer) Close() error {
+	err := w.flush()
+	if err == nil {
+		err = w.to.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("end the file: %w", err)
+	}
+	return nil
+}
+
+var errValues = errors.New("a column has too few values")

@@ -1,0 +1,144 @@
+package archive
+
+import (
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"docket/internal/record/subject"
+)
+
+// fewColumns are the columns of a small table.
+var fewColumns = []Column{{Name: "decision_id", Type: "text"}, {Name: "ts", Type: "timestamp with time zone"}, {Name: "n", Type: "integer"}, {Name: "raw", Type: "jsonb"}}
+
+func fewLines(n int) (lines []string) {
+	for i := range n {
+		lines = append(lines, fmt.Sprintf(`{"decision_id":"d%04d","ts":"2026-03-04T00:00:00.%06d+00:00","n":%[1]d,"raw":{"input": "%[3]s", "decision_id": "d%04[1]d"}}`, i, i+1, strings.Repeat("x", i%3*70_000)))
+	}
+	return lines
+}
+
+// parquet writes an archive in format 2, of three files.
+func parquet(t *testing.T, shelf Shelf, lines []string) *Manifest {
+	t.Helper()
+	m := &Manifest{Format: FormatParquet, Table: "decision_logs", Day: "2026-03-04", Generation: 1, Source: Source{ID: "abcdef"}, Attempt: "01234567", Columns: fewColumns}
+	w := newWriter(t.Context(), shelf, m, subject.Spec{})
+	w.rows = 40
+	for _, line := range lines {
+		if err := w.line([]byte(line)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.end(); err != nil {
+		t.Fatal(err)
+	}
+	m.Files, m.Rows, m.Hash = w.files, w.total.Rows, w.total.Hash()
+	if err := seal(t.Context(), shelf, m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestParquet_FindsAnyDamage(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir()
+	shelf := Dir(path)
+	want := fewLines(100)
+	m := parquet(t, shelf, want)
+	if len(m.Files) != 3 || m.Files[0].Name != "decision_logs/day=2026-03-04/"+m.Name()+".0001.parquet" {
+		t.Fatalf("%+v", m.Files)
+	}
+	var got []string
+	if err := Check(t.Context(), shelf, m, func(line []byte) error { got = append(got, string(line)); return nil }); err != nil || !slices.Equal(got, want) {
+		t.Fatalf("%d lines, %v", len(got), err)
+	}
+	if all, err := Whole(t.Context(), shelf, m.Table, nil); err != nil || len(all) != 1 || all[0].Files[2] != m.Files[2] {
+		t.Fatalf("%v, %v", all, err)
+	}
+	file := filepath.Join(path, m.Files[1].Name)
+	whole, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	another, err := os.ReadFile(filepath.Join(path, m.Files[0].Name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	harm := map[string][]byte{"empty": {}, "cut": whole[:len(whole)-1], "cut in the middle": whole[:len(whole)/2], "longer": append(slices.Clone(whole), 0), "another file": another}
+	for at := range len(whole) {
+		if at >= 16 && at < len(whole)-600 && rand.IntN(len(whole)/40) > 0 || at >= len(whole)-600 && rand.IntN(6) > 0 {
+			continue
+		}
+		b := slices.Clone(whole)
+		b[at] ^= 1 << rand.IntN(8)
+		harm[fmt.Sprintf("a bit of %08b at %d of %d", whole[at]^b[at], at, len(whole))] = b
+	}
+	for name, b := range harm {
+		if err := os.WriteFile(file, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := Check(t.Context(), shelf, m, nil); !isBroken(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if err := Check(t.Context(), shelf, m, nil); !isBroken(err) || !strings.Contains(err.Error(), "missing") {
+		t.Errorf("%v", err)
+	}
+}
+
+// What a killed run left is in the day's folder, and the next run removes it.
+func TestParquet_LeftoversAreFound(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir()
+	shelf := Dir(path)
+	m := parquet(t, shelf, fewLines(50))
+	day, err := ParseDay(m.Day)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, left, err := next(t.Context(), shelf, m.Table, day, "abcdef"); n != 2 || len(left) != 0 || err != nil {
+		t.Errorf("%d, %v, %v", n, left, err)
+	}
+	if err := os.Remove(filepath.Join(path, m.Name()+manifestSuffix)); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{m.Files[0].Name, m.Files[1].Name}
+	if n, left, err := next(t.Context(), shelf, m.Table, day, "abcdef"); n != 2 || !slices.Equal(left, want) || err != nil {
+		t.Errorf("%d, %v, %v", n, left, err)
+	}
+	if _, left, err := next(t.Context(), shelf, m.Table, day, "fedcba"); len(left) != 0 || err != nil {
+		t.Errorf("files of another database would be removed: %v, %v", left, err)
+	}
+}
+
+func TestParquet_FailedRowLeavesNothing(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir()
+	shelf := Dir(path)
+	m := &Manifest{Format: FormatParquet, Table: "decision_logs", Day: "2026-03-04", Generation: 1, Source: Source{ID: "abcdef"}, Attempt: "01234567", Columns: fewColumns}
+	for _, line := range []string{`{"n":1}`, `{"decision_id":"d","ts":"2026-03-04T00:00:00+00:00","x":1}`, `{"ts":"2026-03-04T00:00:00+00:00","decision_id":"d"}`, `{"decision_id":"d"`} {
+		w := newWriter(t.Context(), shelf, m, subject.Spec{})
+		err := w.line([]byte(fewLines(1)[0]))
+		if err == nil {
+			err = w.line([]byte(line))
+		}
+		if err == nil {
+			t.Errorf("%s was taken", line)
+		}
+		w.abandon()
+	}
+	_ = filepath.WalkDir(path, func(name string, e fs.DirEntry, _ error) error {
+		if !e.IsDir() {
+			t.Errorf("%s was left", name)
+		}
+		return nil
+	})
+}

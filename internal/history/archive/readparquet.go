@@ -1,0 +1,121 @@
+package archive
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+
+	"docket/internal/history/archive/columnar"
+)
+
+// reading is one Parquet file of an archive while it is compared with its manifest.
+type reading struct {
+	archive string
+	file    File
+	most    int64 // bytes of a line
+	total   *Total
+	each    func([]byte) error
+
+	stored, content hash.Hash
+	bytes           counter
+	inside          int64
+	rows            int64
+}
+
+func checkParquet(ctx context.Context, shelf Shelf, m *Manifest, f File, most int64, total *Total, each func([]byte) error) error {
+	r := &reading{archive: m.Name(), file: f, most: most, total: total, each: each, stored: sha256.New(), content: sha256.New()}
+	from := At(shelf, f.Name)
+	if err := r.size(ctx, shelf); err != nil {
+		return err
+	}
+	file, err := columnar.Open(ctx, from, f.Bytes)
+	if err == nil {
+		err = file.Rows(ctx, io.MultiWriter(r.stored, &r.bytes), r.line)
+	}
+	var damage *columnar.DamageError
+	switch {
+	case errors.As(err, &damage):
+		return r.broken(damage.Problem)
+	case err != nil:
+		return r.failed(err)
+	case int64(r.bytes) != f.Bytes || hex.EncodeToString(r.stored.Sum(nil)) != f.SHA256:
+		return r.broken("is not what was written: its size or checksum differs")
+	case r.rows != f.Rows || r.inside != f.ContentBytes || hex.EncodeToString(r.content.Sum(nil)) != f.ContentSHA256:
+		return r.broken("does not have the content that was written")
+	}
+	return nil
+}
+
+func (r *reading) broken(problem string) error {
+	return &BrokenError{r.archive, r.file.Name + " " + problem}
+}
+
+// failed passes errors of whoever takes the lines as they are.
+func (r *reading) failed(err error) error {
+	var broken *BrokenError
+	var line *LineError
+	var taker *takerError
+	switch {
+	case errors.As(err, &taker):
+		return taker.err
+	case errors.As(err, &broken), errors.As(err, &line):
+		return err
+	}
+	return fmt.Errorf("read %s: %w", r.file.Name, err)
+}
+
+// takerError is an error of whoever takes the lines.
+type takerError struct{ err error }
+
+func (e *takerError) Error() string { return e.err.Error() }
+
+// size reports a file that is missing, or longer than it was written. A shorter one shows while it is read.
+func (r *reading) size(ctx context.Context, shelf Shelf) error {
+	if r.file.Bytes < 1 {
+		return r.broken("is empty by the manifest")
+	}
+	last, err := shelf.Range(ctx, r.file.Name, r.file.Bytes-1, 2)
+	if errors.Is(err, fs.ErrNotExist) {
+		return r.broken("is missing")
+	}
+	if err != nil {
+		return r.failed(err)
+	}
+	n, err := io.Copy(io.Discard, last)
+	if err := errors.Join(err, last.Close()); err != nil {
+		return r.failed(err)
+	}
+	if n != 1 {
+		return r.broken("is not what was written: its size or checksum differs")
+	}
+	return nil
+}
+
+// line takes the next line.
+func (r *reading) line(line []byte) error {
+	r.rows++
+	r.inside += int64(len(line)) + 1
+	switch {
+	case r.rows > r.file.Rows:
+		return r.broken("has more rows than were written")
+	case r.inside > r.file.ContentBytes:
+		return r.broken(fmt.Sprintf("has more content in line %d than was written", r.rows))
+	case int64(len(line)) > r.most:
+		return &LineError{r.file.Name, r.rows, r.most}
+	}
+	r.content.Write(line)
+	r.content.Write(lineFeed)
+	r.total.Add(line)
+	if r.each == nil {
+		return nil
+	}
+	if err := r.each(line); err != nil {
+		return &takerError{err}
+	}
+	return nil
+}

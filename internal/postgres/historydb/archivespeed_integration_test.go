@@ -1,0 +1,79 @@
+//go:build integration
+
+package historydb_test
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"docket/bench"
+	"docket/internal/history/archive"
+	"docket/internal/testkit/pgtest"
+)
+
+// BenchmarkArchive_Day archives a day and restores it. DOCKET_BENCH_ROWS says how many rows it has (default 20,000).
+func BenchmarkArchive_Day(b *testing.B) {
+	n := 20_000
+	if more, err := strconv.Atoi(os.Getenv("DOCKET_BENCH_ROWS")); err == nil {
+		n = more
+	}
+	db := pgtest.New(b)
+	db.Exec(b, `ALTER TABLE decision_logs DETACH PARTITION decision_logs_before; DROP TABLE decision_logs_before`)
+	a := newArchived(b, db)
+	a.settle()
+	conn, err := pgx.Connect(b.Context(), a.URL)
+	check(b, err)
+	defer func() { _ = conn.Close(b.Context()) }()
+	d := bench.NewDecisions(1, a.day.Add(3*time.Hour))
+	start := time.Now()
+	i := int64(0)
+	var raw []byte
+	_, err = conn.CopyFrom(b.Context(), pgx.Identifier{"decision_logs"}, []string{"decision_id", "ts", "path", "allowed", "requested_by", "req_id", "opa_id", "opa_version", "service", "labels", "raw", "source_topic",
+		"source_partition", "source_offset", "source_index", "stored_at", "raw_sha256"}, pgx.CopyFromFunc(func() ([]any, error) {
+		if i++; i > int64(n) {
+			return nil, nil
+		}
+		raw = d.Next().Value
+		var log struct {
+			ID     string          `json:"decision_id"`
+			TS     time.Time       `json:"timestamp"`
+			Path   string          `json:"path"`
+			By     string          `json:"requested_by"`
+			Labels json.RawMessage `json:"labels"`
+		}
+		if err := json.Unmarshal(raw, &log); err != nil {
+			return nil, err
+		}
+		sum := sha256.Sum256(raw)
+		return []any{log.ID, log.TS, log.Path, i%4 > 0, log.By, i, "5bf7d126-339c-49a0-aabe-d960791bad7f", "1.22.0", "http", log.Labels, json.RawMessage(raw), "decision-logs", int32(i % 12), i / 12, 0,
+			log.TS.Truncate(100 * time.Millisecond), sum[:]}, nil
+	}))
+	check(b, err)
+	b.ReportMetric(float64(n)/time.Since(start).Seconds(), "copied/s")
+	_, err = conn.Exec(b.Context(), "VACUUM ANALYZE decision_logs")
+	check(b, err)
+	a.c.PartRows = 0
+	for b.Loop() {
+		start = time.Now()
+		last := start
+		a.c.Told = func(s archive.Step) {
+			b.Logf("%-10s %v", s, time.Since(last).Round(time.Millisecond))
+			last = time.Now()
+		}
+		done := a.archive(false)
+		b.ReportMetric(float64(n)/time.Since(start).Seconds(), "archived/s")
+		b.ReportMetric(float64(done.Bytes)/float64(n), "bytes/row")
+		a.c.Told = nil
+		start = time.Now()
+		if back := a.restore(); back.Stored != int64(n) {
+			b.Fatalf("%+v", back)
+		}
+		b.ReportMetric(float64(n)/time.Since(start).Seconds(), "restored/s")
+	}
+}
