@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -57,7 +58,7 @@ func (w *world) adopt() {
 		}
 		return 0
 	}
-	w.returned = map[string][]verify.Place{}
+	w.returned, w.putBack = map[string][]verify.Place{}, nil
 	keys := w.deskSettings().HeaderKeys()
 	back := slices.DeleteFunc(w.kafka.ReadAll(w.t, w.sources()...), func(r *kgo.Record) bool {
 		_, ours := w.ledger.At(r.Topic, r.Partition, r.Offset)
@@ -82,10 +83,21 @@ func (w *world) adopt() {
 			continue
 		}
 		w.ledger.Acknowledged(r.Topic, r.Partition, r.Offset, conservation.Record{
-			Key: r.Key, Value: r.Value, Headers: r.Headers, Decisions: worth, Planted: "put back",
+			Key: r.Key, Value: r.Value, Headers: r.Headers, Decisions: worth, Planted: "put back", Reached: w.reached(s, l),
 		})
+		w.putBack = append(w.putBack, putBack{verify.Place{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset}, l.FirstFailedAt})
 		w.returned[mark] = append(w.returned[mark], verify.Place{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset})
 	}
+}
+
+// reached returns when the decision of a letter came to Kafka first. Its record is put back later. An edited one comes
+// to Kafka only then; that is the zero time.
+func (w *world) reached(s *ledger.Sending, l *ledger.Entry) time.Time {
+	if w.sentAs(s) != nil {
+		return time.Time{}
+	}
+	was, _ := w.ledger.At(l.Origin.Topic, l.Origin.Partition, l.Origin.Offset)
+	return was.Reached
 }
 
 // retried returns the value that a retry of a letter must put back, and the expected results. These are nil if the

@@ -63,6 +63,9 @@ func TestSimulation(t *testing.T) { //nolint:paralleltest // a seed decides the 
 	for _, what := range slices.Sorted(maps.Keys(openEnds.of)) {
 		t.Logf("not decided in %d: %s", openEnds.of[what], what)
 	}
+	askedAll.Lock()
+	defer askedAll.Unlock()
+	t.Logf("%d answers said until when they are complete, %d of them counted parked records or dead letters", askedAll.claims, askedAll.counted)
 	reportDecisions(t)
 }
 
@@ -137,6 +140,7 @@ func (w *world) play() {
 		w.running.Go(s.run)
 	}
 	w.running.Go(w.feed)
+	w.running.Go(w.asks.run)
 	decided := make(chan struct{})
 	w.running.Go(func() { w.operate(); close(decided) })
 	w.happen()

@@ -20,6 +20,7 @@ func (w *world) told(ev *evidence) *verify.History {
 		Seed: fmt.Sprint(w.plan.Seed), Commits: w.commits(ev), Faults: w.faults(), Publishes: w.published(ev),
 		Heals: []time.Time{w.healed}, Settled: w.settled, Pauses: w.slots[0].settings.RetryPauses,
 		RebalanceTimeout: rebalanced, Reference: reference(ev), Texts: w.texts(ev), Markers: markers,
+		Claims: w.asks.told(), Moved: w.moved(ev),
 		Backlog: 1, Rate: 1 / (2 * longestRest.Seconds()), // time to settle besides the promised minute
 	}
 	for _, p := range w.processes() {

@@ -49,6 +49,7 @@ type world struct {
 	db      *pgmodel.Server
 	ledger  *conservation.Produced
 	clerk   *clerk
+	asks    *asks
 	witness *witness
 
 	lanes   []lane // the default one first
@@ -73,6 +74,7 @@ type world struct {
 	ordered         []ordered                 // jobs that were made
 	edited          map[string][]edited       // values that letters got, by their ids
 	returned        map[string][]verify.Place // places where the desk put records back, by the mark of the retry
+	putBack         []putBack                 // the same, with the time since which each was a dead letter
 	healed, settled time.Time                 // end of the last fault; time when everything had its last home
 }
 
@@ -152,6 +154,7 @@ func open(t testing.TB, s *schedule, h *history, logs io.Writer) *world {
 	}
 	w.feeder = w.kafka.Client(t, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchCompression(w.compression()), kgo.DisableIdempotentWrite())
 	w.clerk = newClerk(w)
+	w.asks = &asks{w: w}
 	return w
 }
 

@@ -44,6 +44,8 @@ type Record struct {
 	Headers    []kgo.RecordHeader
 	Decisions  []Decision
 	Planted    string // name of the planted kind, empty for an ordinary record
+	// Reached is when the broker had it, or later; [Produced.Acknowledged] sets it if it is zero.
+	Reached time.Time
 }
 
 // Generator makes records. It belongs to one goroutine.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"docket/internal/audit/verify"
 	"docket/internal/record/envelope"
@@ -27,6 +28,9 @@ func (l *Produced) Acknowledged(topic string, partition int32, offset int64, r R
 	at := Place{Topic: topic, Partition: partition, Offset: offset}
 	if _, taken := l.records[at]; taken || len(r.Decisions) == 0 {
 		panic(fmt.Sprintf("conservation: %v acknowledged twice or without decisions", at))
+	}
+	if r.Reached.IsZero() {
+		r.Reached = time.Now()
 	}
 	l.records[at] = &r
 	l.decisions += len(r.Decisions)
@@ -114,7 +118,7 @@ func (r *Record) truth(at Place) []verify.Decision {
 		at.Index = i
 		ds[i] = verify.Decision{
 			Place: at, ID: d.ID, Time: d.Time, Key: key, KeyText: string(r.Key),
-			Value: verify.SumOf(r.forwarded(i)), Body: d.Body, Code: d.Code,
+			Value: verify.SumOf(r.forwarded(i)), Body: d.Body, Code: d.Code, Reached: r.Reached,
 		}
 	}
 	return ds

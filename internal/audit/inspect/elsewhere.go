@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"docket/internal/audit/verify"
 	"docket/internal/history/archive"
@@ -28,6 +29,10 @@ type Sight struct {
 	// Days reads archived days; nil: those of the settings, if Shelf is there.
 	Days   *cold.Days
 	Limits lookup.Limits
+	// Topics is open for all lookups; nil: each connects to Kafka.
+	Topics lookup.Topics
+	// Quiet is that of [lookup.Look].
+	Quiet func() (until time.Time, ok bool)
 }
 
 func (sight Sight) days(s config.Settings, db *store.Store) *cold.Days {
@@ -45,15 +50,18 @@ func ArchivedDays(s config.Settings, db *store.Store, open func(where string) (a
 	})
 }
 
-// Looking makes a lookup by id. It connects to Kafka for each lookup.
+// Looking makes a lookup by id.
 func Looking(s config.Settings, db *store.Store, sight Sight) *lookup.Look {
 	spools := sight.Spools
 	if len(spools) == 0 {
 		spools = lookup.Spools(s.SpoolDir)
 	}
 	return &lookup.Look{
-		Settings: s, Rows: historydb.NewReader(db.DB).ByID, Book: ledgerdb.New(db.DB), Spools: spools, Shelf: sight.Shelf, Days: sight.days(s, db), Limits: sight.Limits, Hint: hint,
+		Settings: s, Rows: historydb.NewReader(db.DB).ByID, Book: ledgerdb.New(db.DB), Spools: spools, Shelf: sight.Shelf, Days: sight.days(s, db), Limits: sight.Limits, Hint: hint, Quiet: sight.Quiet,
 		Topics: func() (lookup.Topics, func(), error) {
+			if sight.Topics != nil {
+				return sight.Topics, func() {}, nil
+			}
 			brokers, err := app.Kafka(s, "lookup")
 			if err != nil {
 				return nil, nil, err

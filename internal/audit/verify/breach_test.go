@@ -208,6 +208,30 @@ var breaches = map[string]map[string]breach{
 		"a secret in a log":     {func(w *world) { w.hist.Texts[0].Body = "one\nxhunter2x\n" }, "marker 1 is shown in log of a, line 2", nil},
 		"a payload in a header": {func(w *world) { w.in(home.Parked, 1, 12).Message = "row hunter2" }, "shown in a header, in parking/0/", nil},
 	},
+	"I19": {
+		"a row from before an answer": {func(w *world) { w.claimed(3, 5) }, "logs/1/3/0 (d-1-3): stored at 12:00:02", nil},
+		"one more than was counted": {func(w *world) {
+			w.claimed(11, 0)
+			w.in(home.Parked, 1, 11).FailedAt, w.in(home.Parked, 1, 11).Stamp = noon, noon
+		}, "logs/1/11/0 (d-1-11): stored at", nil},
+		"parked only after the answer": {func(w *world) {
+			w.claimed(11, 5)
+			w.in(home.Parked, 1, 11).FailedAt, w.in(home.Parked, 1, 11).Stamp = second(1.5), second(1.5)
+		}, "logs/1/11/0 (d-1-11): stored at", nil},
+		"spooled, and the answer knew of no spool": {func(w *world) {
+			w.claimed(11, 5)
+			w.in(home.Parked, 1, 11).FailedAt, w.in(home.Parked, 1, 11).Stamp = noon, second(1.5)
+		}, "logs/1/11/0 (d-1-11): stored at", nil},
+	},
+}
+
+// claimed lets the decision at 1/o reach Kafka at noon, and its row be stored two seconds later. In between an answer
+// says to be complete until half a second after noon.
+func (w *world) claimed(o int64, counted int64) {
+	at := Place{source, 1, o, 0}
+	w.truth.At(at).Reached = noon
+	w.ev.Rows[w.row(1, o)].StoredAt = second(2)
+	w.hist.Claims = []Claim{{By: "the desk", At: second(1), Until: second(0.5), Parked: &counted, DeadLettered: &counted, Spooled: new(int64)}}
 }
 
 func (w *world) try(batch string, begun, ended float64) {

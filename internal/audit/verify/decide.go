@@ -54,9 +54,11 @@ var invariants = []invariant{
 	{"I16", "ledger", false, booksKept},
 	{"I17", "clean", false, clean},
 	{"I18", "secrets", false, secrets},
+	{"I19", "complete until", false, completeUntil},
 }
 
 const (
 	sourceUnread = "the source was not read"
 	notWatched   = "nobody watched the run"
+	notAsked     = "no answer said until when it is complete"
 )

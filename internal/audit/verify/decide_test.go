@@ -19,13 +19,13 @@ func TestDecide_MissingEvidence(t *testing.T) {
 			t.Errorf("%v", v)
 		}
 	}
-	if len(r.Results) != 18 || r.Err() != nil {
+	if len(r.Results) != 19 || r.Err() != nil {
 		t.Errorf("%d results, %v", len(r.Results), r.Err())
 	}
 	w := perfect()
 	w.ev.Settled, w.hist = false, nil
 	r = w.decide()
-	for _, id := range []string{"I6", "I7", "I9", "I11", "I12", "I13", "I14", "I18"} {
+	for _, id := range []string{"I6", "I7", "I9", "I11", "I12", "I13", "I14", "I18", "I19"} {
 		if v := r.Of(id); v.State != Undecided {
 			t.Errorf("%v", v)
 		}

@@ -23,8 +23,12 @@ type History struct {
 	Processes []Process
 	// Homeless are the times of the checks whether everything is settled; see I14.
 	Settled time.Time // when I7 first held; zero: never
-	Backlog int       // decisions without a home when the last fault ended
-	Rate    float64   // decisions a second that a healthy system stores; 0: not known
+	// Claims are answers that said until when they are complete. Moved are forwarded records that are in no topic any
+	// more, or only in the evidence of an earlier time.
+	Claims  []Claim
+	Moved   []Forwarded
+	Backlog int     // decisions without a home when the last fault ended
+	Rate    float64 // decisions a second that a healthy system stores; 0: not known
 
 	// Pauses are those of the retry law; nil: 1 s and 2 s.
 	Pauses []time.Duration

@@ -21,6 +21,9 @@ type Decision struct {
 	Code string
 	// Topic key for order, empty where Key is null.
 	KeyText string
+	// Reached is the time when its Kafka record had reached Kafka, by the clock of the brokers, or later; zero: not
+	// known. For a record of a transaction it is the time of the commit.
+	Reached time.Time
 	// Sole says that it is the only one of its Kafka record.
 	Sole bool
 }

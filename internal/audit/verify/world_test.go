@@ -157,6 +157,7 @@ func (w *world) watch() {
 		Kills:     []Kill{{At: at(20), Process: "b", Point: "K5"}},
 		Processes: []Process{{Name: "a", Began: at(0), Before: Facts{Goroutines: 20, RSS: 50 << 20}, After: Facts{Goroutines: 21, RSS: 60 << 20}}, {Name: "b", Began: at(0), Ended: at(20), Exit: -1}},
 		Texts:     []Text{{Name: "log of a", Body: "one\ntwo\n"}}, Markers: []string{"hunter2"},
+		Claims: []Claim{{By: "the desk", At: at(140), Until: at(130)}},
 	}
 	for i, offset := range []int64{5, 5, 12, 20} {
 		w.hist.Commits = append(w.hist.Commits, Commit{At: at(float64(10 * i)), Process: "a", Group: "docket", Topic: source, Offset: offset, End: 20, Lowest: 20, Outcome: Succeeded})

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"docket/internal/history/complete"
 	"docket/internal/history/lookup"
 	"docket/internal/history/reader"
 )
@@ -147,6 +148,7 @@ type DecisionList struct {
 	EditsUnknown string     `json:"edits_unknown,omitempty" doc:"Why it is not known which of these an edit of the last minutes produced, and who edited"`
 	NotLooked    []string   `json:"not_looked,omitempty" doc:"Archived days of the asked range that were not read completely, and why. Other decisions that fit can be there"`
 	Reached      *time.Time `json:"reached,omitempty" doc:"How far was looked, where time was over before the page was full: go on with next"`
+	reader.Completeness
 }
 
 type searchOutput struct{ Body DecisionList }
@@ -161,6 +163,7 @@ type DecisionsOfID struct {
 	Decisions    []Decision `json:"decisions" nullable:"false" minItems:"1" doc:"The oldest first; more than one where the same id came with several timestamps"`
 	EditsUnknown string     `json:"edits_unknown,omitempty" doc:"Why it is not known whether an edit of the last minutes produced them, and who edited"`
 	Elsewhere
+	reader.Completeness
 }
 
 type decisionsOutput struct{ Body DecisionsOfID }
@@ -200,6 +203,7 @@ func (s *api) search(ctx context.Context, c caller, in *searchInput) (*searchOut
 	}
 	p := reader.Page{Limit: in.Limit, After: in.After, Oldest: in.Order == "oldest", Payload: in.Payload}
 	bounded, later := reader.Bound(f, p.Oldest, s.Now())
+	begun := s.Complete.Begin(ctx, rangeOf(f))
 	found, err := s.page(ctx, bounded, p)
 	if err != nil {
 		return nil, ofReader(err)
@@ -211,7 +215,13 @@ func (s *api) search(ctx context.Context, c caller, in *searchInput) (*searchOut
 		s.read(c, "search-decisions", found.Decisions, in.Payload)
 	}
 	unknown := s.edits(ctx, found.Decisions, in.Payload)
-	return &searchOutput{DecisionList{Decisions: decisionsOf(found.Decisions), Next: found.Next, Later: moment(later), EditsUnknown: unknown, NotLooked: reader.GapTexts(found.NotLooked), Reached: moment(found.Reached)}}, nil
+	return &searchOutput{DecisionList{Decisions: decisionsOf(found.Decisions), Next: found.Next, Later: moment(later), EditsUnknown: unknown, NotLooked: reader.GapTexts(found.NotLooked), Reached: moment(found.Reached),
+		Completeness: begun.End(complete.FactsOf(found.Decisions, !found.Reached.IsZero() || len(found.NotLooked) > 0))}}, nil
+}
+
+// rangeOf returns the part of a filter that counts what waits.
+func rangeOf(f reader.Filter) complete.Range {
+	return complete.Range{Since: f.Since, Until: f.Until, Paths: f.Paths, Services: f.Services}
 }
 
 func (s *api) page(ctx context.Context, f reader.Filter, p reader.Page) (reader.Found, error) {
@@ -238,9 +248,10 @@ func (s *api) page(ctx context.Context, f reader.Filter, p reader.Page) (reader.
 }
 
 func (s *api) decision(ctx context.Context, c caller, in *DecisionPath) (*decisionsOutput, error) {
-	all, a, err := s.byID(ctx, in.ID)
+	begun := s.Complete.Begin(ctx, complete.Range{})
+	all, a, err := s.byID(ctx, in.ID, begun)
 	if err == nil && a == nil {
-		a, err = s.everywhere(ctx, all[0].ID)
+		a, err = s.around(ctx, all[0].ID)
 	}
 	if err != nil {
 		return nil, err
@@ -249,7 +260,7 @@ func (s *api) decision(ctx context.Context, c caller, in *DecisionPath) (*decisi
 	around := elsewhereOf(a)
 	s.read(c, "show-decision", all, true)
 	unknown := s.edits(ctx, all, true)
-	return &decisionsOutput{DecisionsOfID{Decisions: decisionsOf(all), EditsUnknown: unknown, Elsewhere: around}}, nil
+	return &decisionsOutput{DecisionsOfID{Decisions: decisionsOf(all), EditsUnknown: unknown, Elsewhere: around, Completeness: begun.End(around.facts())}}, nil
 }
 
 // edits adds edits to decisions, and returns why they may be incomplete. It adds the changes only with payload.
@@ -267,7 +278,7 @@ func (s *api) edits(ctx context.Context, decisions []reader.Decision, payload bo
 
 // byID returns the decisions of an id, or of the only id with these first characters: at least one. The other homes are
 // asked only if no row has it. Then the answer is theirs, else nil.
-func (s *api) byID(ctx context.Context, id string) ([]reader.Decision, *lookup.Answer, error) {
+func (s *api) byID(ctx context.Context, id string, begun complete.Begun) ([]reader.Decision, *lookup.Answer, error) {
 	if strings.ContainsRune(id, 0) || strings.ToValidUTF8(id, "") != id {
 		return nil, nil, faulty("path.id", "text in UTF-8 without U+0000")
 	}
@@ -282,7 +293,7 @@ func (s *api) byID(ctx context.Context, id string) ([]reader.Decision, *lookup.A
 		return nil, nil, ofReader(err)
 	}
 	if len(all) == 0 {
-		return s.absent(ctx, id)
+		return s.absent(ctx, id, begun)
 	}
 	return all, nil, nil
 }

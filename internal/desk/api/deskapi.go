@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"docket/internal/desk/ledger"
+	"docket/internal/history/complete"
 	"docket/internal/history/lookup"
 	"docket/internal/history/reader"
 	"docket/internal/record/escape"
@@ -102,6 +103,10 @@ type Ports struct {
 	// Elsewhere looks for a decision id in every home; nil: only in the rows and the ledger. It limits concurrent
 	// lookups.
 	Elsewhere func(ctx context.Context, id string) (lookup.Answer, error)
+	// Around is Elsewhere for an id that has a row; nil: Elsewhere does it.
+	Around func(ctx context.Context, id string) (lookup.Answer, error)
+	// Complete says how complete answers are; nil: that is unknown.
+	Complete *complete.Answers
 }
 
 // api has the state of the handlers.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"docket/internal/desk/ledger"
+	"docket/internal/history/complete"
 	"docket/internal/history/lookup"
 	"docket/internal/history/reader"
 )
@@ -19,6 +20,11 @@ type Elsewhere struct {
 
 func elsewhereOf(a *lookup.Answer) Elsewhere {
 	return Elsewhere{lettersOf(a.Letters), lookup.Views(a.Found, a.At), lookup.SearchedIn(a.Looked), lookup.Gaps(a.NotLooked)}
+}
+
+// facts are those of an answer about an id that has rows.
+func (e *Elsewhere) facts() complete.Facts {
+	return complete.Facts{Found: true, Partly: len(e.NotLooked) > 0}
 }
 
 func lettersOf(all []ledger.Entry) (out []Letter) {
@@ -39,9 +45,18 @@ func (s *api) everywhere(ctx context.Context, id string) (*lookup.Answer, error)
 	return &a, nil
 }
 
+// around looks for other records with the id of stored decisions.
+func (s *api) around(ctx context.Context, id string) (*lookup.Answer, error) {
+	if s.Around == nil {
+		return s.everywhere(ctx, id)
+	}
+	a, err := s.Around(ctx, id)
+	return &a, err
+}
+
 // absent looks for an id without a row. It returns decisions of archived days, and those that were stored meanwhile.
 // Otherwise the problem says where the id is, and which places were not searched.
-func (s *api) absent(ctx context.Context, id string) ([]reader.Decision, *lookup.Answer, error) {
+func (s *api) absent(ctx context.Context, id string, begun complete.Begun) ([]reader.Decision, *lookup.Answer, error) {
 	a, err := s.everywhere(ctx, id)
 	if err != nil {
 		return nil, nil, err
@@ -59,6 +74,7 @@ func (s *api) absent(ctx context.Context, id string) ([]reader.Decision, *lookup
 		p.Detail, p.Hint = "no decision of that id is stored; if it is elsewhere is not known, as not every place was looked at completely", "see not_looked for the places; GET /api/v1/where-is?q= looks for longer"
 	}
 	found := elsewhereOf(a)
-	p.Elsewhere = &found
+	said := begun.End(complete.Facts{Partly: !a.Complete()})
+	p.Elsewhere, p.Completeness = &found, &said
 	return nil, nil, p
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"docket/internal/history/complete"
 	"docket/internal/history/lookup"
 	"docket/internal/history/reader"
 	"docket/internal/record/subject"
@@ -23,6 +24,7 @@ type whyInput struct {
 type Explained struct {
 	reader.Explanation
 	Elsewhere
+	reader.Completeness
 }
 
 type whyOutput struct{ Body Explained }
@@ -59,9 +61,10 @@ func (s *api) explanations() {
 }
 
 func (s *api) why(ctx context.Context, c caller, in *whyInput) (*whyOutput, error) {
-	all, a, err := s.byID(ctx, in.ID)
+	begun := s.Complete.Begin(ctx, complete.Range{})
+	all, a, err := s.byID(ctx, in.ID, begun)
 	if err == nil && a == nil {
-		a, err = s.everywhere(ctx, all[0].ID)
+		a, err = s.around(ctx, all[0].ID)
 	}
 	if err != nil {
 		return nil, err
@@ -99,7 +102,7 @@ func (s *api) why(ctx context.Context, c caller, in *whyInput) (*whyOutput, erro
 	}
 	a.Shown(d)
 	s.read(c, "explain-decision", append([]reader.Decision{d}, neighbours(x)...), true)
-	return &whyOutput{Explained{x, elsewhereOf(a)}}, nil
+	return &whyOutput{Explained{x, elsewhereOf(a), begun.End(complete.FactsOf(one, !a.Complete()))}}, nil
 }
 
 // archivesFor limits the search of archived days for decisions around one.
@@ -125,7 +128,7 @@ func neighbours(x reader.Explanation) []reader.Decision {
 func (s *api) diff(ctx context.Context, c caller, in *diffInput) (*diffOutput, error) {
 	var two [2]reader.Decision
 	for i, id := range []string{in.A, in.B} {
-		all, _, err := s.byID(ctx, id)
+		all, _, err := s.byID(ctx, id, complete.Begun{})
 		if err != nil {
 			return nil, err
 		}

@@ -12,6 +12,7 @@ import (
 
 	"docket/internal/desk/ledger"
 	"docket/internal/errclass"
+	"docket/internal/history/reader"
 	"docket/internal/record/escape"
 )
 
@@ -36,6 +37,7 @@ type Problem struct {
 	Since *time.Time `json:"since,omitempty" doc:"When"`
 	// For a decision id without a row.
 	*Elsewhere
+	Completeness *reader.Completeness `json:"completeness,omitempty" doc:"How complete this answer is"`
 
 	header http.Header
 }

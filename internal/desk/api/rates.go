@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"docket/internal/history/complete"
 	"docket/internal/history/reader"
 )
 
@@ -37,6 +38,7 @@ type Rates struct {
 	Until       *time.Time `json:"until,omitempty" doc:"Without it: now"`
 	StepSeconds float64    `json:"step_seconds"`
 	Lines       []RateLine `json:"lines" nullable:"false"`
+	reader.Completeness
 }
 
 type statsOutput struct{ Body Rates }
@@ -62,6 +64,7 @@ func (s *api) rates(ctx context.Context, _ caller, in *statsInput) (*statsOutput
 		return nil, faulty("query.step", err.Error())
 	}
 	q.Paths, q.Services, q.ByPath = in.Path, in.Service, in.By == "path"
+	begun := s.Complete.Begin(ctx, complete.Range{Since: q.Since, Until: q.Until, Paths: q.Paths, Services: q.Services})
 	lines, err := s.Decisions.Stats(ctx, q)
 	if err != nil {
 		return nil, ofReader(err)
@@ -75,5 +78,6 @@ func (s *api) rates(ctx context.Context, _ caller, in *statsInput) (*statsOutput
 		}
 		out.Lines = append(out.Lines, line)
 	}
+	out.Completeness = begun.End(complete.Facts{Found: len(lines) > 0})
 	return &statsOutput{out}, nil
 }

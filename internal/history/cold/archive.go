@@ -40,9 +40,15 @@ func (q Query) behind(d reader.Decision) bool {
 // Format opens an archive by its manifest. mostLine limits a row, in bytes.
 type Format func(shelf archive.Shelf, m *archive.Manifest, mostLine int64) Archive
 
-// Formats opens archives of every format that this program reads.
-func Formats(shelf archive.Shelf, m *archive.Manifest, mostLine int64) Archive {
-	return &lines{shelf: shelf, manifest: m, most: mostLine}
+// Formats opens archives of every format that this program reads. It keeps the ends of files in memory.
+func Formats() Format {
+	e := &ends{}
+	return func(shelf archive.Shelf, m *archive.Manifest, mostLine int64) Archive {
+		if m.Format == archive.FormatParquet {
+			return &columns{shelf: shelf, manifest: m, ends: e}
+		}
+		return &lines{shelf: shelf, manifest: m, most: mostLine}
+	}
 }
 
 // mostOfID limits the decisions of one id in one archive.

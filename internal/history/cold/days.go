@@ -51,7 +51,7 @@ func New(c Config) *Days {
 		c.Patience = 10 * time.Second
 	}
 	if c.Format == nil {
-		c.Format = Formats
+		c.Format = Formats()
 	}
 	if c.Now == nil {
 		c.Now = time.Now

@@ -45,7 +45,7 @@ func threeDays(t *testing.T, dir string) archive.Shelf {
 		for hour := range 24 {
 			all = append(all, made(24*day+hour, 24*day+hour))
 		}
-		if _, err := archivetest.Write(t.Context(), shelf, 10, all...); err != nil {
+		if _, err := archivetest.Write(t.Context(), shelf, -10, all...); err != nil {
 			t.Fatal(err)
 		}
 	}

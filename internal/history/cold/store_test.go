@@ -94,7 +94,7 @@ func drawn(t *rapid.T, shelf archive.Shelf) world {
 			if len(set) == 0 {
 				continue
 			}
-			if _, err := archivetest.Write(t.Context(), shelf, 4, set...); err != nil {
+			if _, err := archivetest.Write(t.Context(), shelf, rapid.SampledFrom([]int64{4, -4}).Draw(t, "rows of a file"), set...); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -215,7 +215,13 @@ func TestFind_EachIdentityOnce(t *testing.T) {
 // TestRow_AsInTheTable: an archived decision has all that a row has.
 func TestRow_AsInTheTable(t *testing.T) {
 	t.Parallel()
-	shelf := archive.Dir(t.TempDir())
+	for _, rows := range []int64{4, -4} {
+		asInTheTable(t, archive.Dir(t.TempDir()), rows)
+	}
+}
+
+func asInTheTable(t *testing.T, shelf archive.Shelf, rows int64) {
+	t.Helper()
 	var all []reader.Decision
 	for i := range 10 {
 		d := made(i, i)
@@ -226,7 +232,7 @@ func TestRow_AsInTheTable(t *testing.T) {
 		}
 		all = append(all, d)
 	}
-	m, err := archivetest.Write(t.Context(), shelf, 4, all...)
+	m, err := archivetest.Write(t.Context(), shelf, rows, all...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package lookup
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -61,6 +62,9 @@ type Look struct {
 	Book Book
 	// Topics opens Kafka; nil: this program does not read it. let closes it.
 	Topics func() (topics Topics, let func(), err error)
+	// Quiet says that of what had reached the topics by a time nothing waits there; nil: nobody knows. It must not
+	// wait.
+	Quiet func() (until time.Time, ok bool)
 	// Spools are directories on this host.
 	Spools []string
 	// Shelf opens the storage of archives; nil: this program does not read them.
@@ -227,9 +231,40 @@ func (l *Look) All(ctx context.Context, ids []string) []Answer {
 	return s.done()
 }
 
+// Around looks for other records with the id of a stored decision. It is All without a question to Kafka, if nothing
+// waits there: the answer says up to when. It returns false if something waits, or if that is not known.
+func (l *Look) Around(ctx context.Context, id string) (Answer, bool) {
+	if l.Quiet == nil {
+		return Answer{}, false
+	}
+	until, ok := l.Quiet()
+	if !ok {
+		return Answer{}, false
+	}
+	s := newSearch(l, []string{id})
+	limits := l.Limits.withDefaults()
+	within, cancel := context.WithTimeout(ctx, limits.Within)
+	defer cancel()
+	s.readSpools(within, limits)
+	s.surplus(ctx)
+	if slices.ContainsFunc(s.ranges, func(r ledger.Surplus) bool { return r.Open() > 0 }) {
+		return Answer{}, false
+	}
+	s.quiet(s.letters(ctx), until)
+	s.archives(ctx, limits)
+	s.rows(ctx)
+	limits.Within = min(limits.Within, aroundDays)
+	s.days(ctx, limits)
+	return s.done()[0], true
+}
+
+// aroundDays limits the reading of archived days for an id that has a row. Days with an index need less.
+const aroundDays = 500 * time.Millisecond
+
 // search is one search for some ids.
 type search struct {
 	look    *Look
+	mu      sync.Mutex // of positions
 	answers map[string]*Answer
 	order   []string
 	bodies  map[string]int // kept bytes by id

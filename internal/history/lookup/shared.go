@@ -9,11 +9,12 @@ import (
 // Shared answers many requests with one scan of the topics at a time. Between two scans it pauses as long as the last
 // one took, so it uses the brokers at most half of the time.
 type Shared struct {
-	look  func(ctx context.Context, ids []string) []Answer
-	turn  chan struct{} // its holder scans
-	mu    sync.Mutex
-	wait  []*asker
-	pause time.Time // no scan before; only the holder of turn changes it
+	around func(ctx context.Context, id string) (Answer, bool)
+	look   func(ctx context.Context, ids []string) []Answer
+	turn   chan struct{} // its holder scans
+	mu     sync.Mutex
+	wait   []*asker
+	pause  time.Time // no scan before; only the holder of turn changes it
 }
 
 type asker struct {
@@ -22,7 +23,17 @@ type asker struct {
 }
 
 // NewShared makes a Shared.
-func NewShared(l *Look) *Shared { return &Shared{look: l.All, turn: make(chan struct{}, 1)} }
+func NewShared(l *Look) *Shared {
+	return &Shared{around: l.Around, look: l.All, turn: make(chan struct{}, 1)}
+}
+
+// Around is Find for the id of a stored decision. If nothing waits in Kafka, it needs no scan and no turn.
+func (s *Shared) Around(ctx context.Context, id string) (Answer, error) {
+	if a, ok := s.around(ctx, id); ok {
+		return a, ctx.Err()
+	}
+	return s.Find(ctx, id)
+}
 
 // Find looks for an id. The error is that of its context.
 func (s *Shared) Find(ctx context.Context, id string) (Answer, error) {

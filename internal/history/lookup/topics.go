@@ -121,23 +121,39 @@ func (s *search) open() (topics Topics, let func()) {
 	return topics, let
 }
 
-// begin notes the offsets of the groups, and reads the spools between the source and the parking topic.
+// begin notes the offsets of the groups, and reads the spools after those of the lanes. So a record that a consumer
+// spools meanwhile is found there. The other offsets may be read at any time before the ends of their topics.
 func (s *search) begin(ctx context.Context, topics Topics, limits Limits) {
 	set := s.look.Settings
-	at := func(group, topic string) {
-		if topics == nil {
-			return
-		}
-		next, err := topics.Committed(ctx, group, topic)
-		s.positions[topic] = position{next, err}
+	var later sync.WaitGroup
+	for _, at := range [][2]string{{set.ParkingGroup, set.KafkaParkingTopic}, {set.DeskGroup, set.KafkaDLQTopic}, {set.DeskGroup, set.KafkaParkingDLQTopic}} {
+		later.Go(func() { s.position(ctx, topics, at[0], at[1]) })
 	}
+	var lanes sync.WaitGroup
 	for _, l := range set.Lanes() {
-		at(l.Group, l.Topic)
+		lanes.Go(func() { s.position(ctx, topics, l.Group, l.Topic) })
 	}
+	lanes.Wait()
 	s.readSpools(ctx, limits)
-	at(set.ParkingGroup, set.KafkaParkingTopic)
-	at(set.DeskGroup, set.KafkaDLQTopic)
-	at(set.DeskGroup, set.KafkaParkingDLQTopic)
+	later.Wait()
+}
+
+// position notes the committed offsets of a group.
+func (s *search) position(ctx context.Context, topics Topics, group, topic string) {
+	if topics == nil {
+		return
+	}
+	next, err := topics.Committed(ctx, group, topic)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.positions[topic] = position{next, err}
+}
+
+// quiet says of all topics that nothing waits in them, as a watch has found.
+func (s *search) quiet(ledger bool, until time.Time) {
+	for _, p := range s.parts(ledger) {
+		s.looked(p.name, "0 up to "+until.UTC().Format(time.RFC3339))
+	}
 }
 
 // scan reads all topics at once.
@@ -188,6 +204,9 @@ func (s *search) readPart(ctx context.Context, topics Topics, p *part, limits Li
 			begin[partition] = at
 		}
 		p.want += end - begin[partition]
+	}
+	if p.want == 0 {
+		return
 	}
 	var bytes int64
 	_, p.err = topics.Scan(ctx, p.topic, begin, p.ends, func(r *kgo.Record) error {

@@ -30,20 +30,6 @@ func GapTexts(all []Gap) []string {
 	return out
 }
 
-// FreshnessOf returns the freshness that archives give an answer: [Partial] if an archived day was not searched
-// completely, else [Archived] if a decision is only in an archive. It is empty if archives change nothing.
-func FreshnessOf(decisions []Decision, gaps []Gap) Freshness {
-	if len(gaps) > 0 {
-		return Partial
-	}
-	for i := range decisions {
-		if decisions[i].Archived != nil {
-			return Archived
-		}
-	}
-	return ""
-}
-
 // String names the place for people.
 func (a *ArchivedIn) String() string {
 	if a == nil {

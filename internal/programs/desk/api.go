@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"docket/internal/audit/inspect"
 	"docket/internal/desk/api"
 	"docket/internal/desk/worker"
+	"docket/internal/history/complete"
 	"docket/internal/history/reader"
+	"docket/internal/postgres/historydb"
 	"docket/internal/postgres/ledgerdb"
 	"docket/internal/record/subject"
 	"docket/internal/service/app"
@@ -44,10 +47,14 @@ func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg *pro
 	if err != nil {
 		return err
 	}
+	table := historydb.NewReader(p.parts.asked.DB)
 	days := inspect.ArchivedDays(s, p.parts.asked, shelfOf(s))
-	elsewhere := shareLook(s, p.parts.asked, days).Find
+	p.complete = NewWatch(s, p.parts.reader)
+	look := shareLook(s, p.parts.asked, inspect.Sight{Topics: p.parts.reader, Days: days, Quiet: func() (time.Time, bool) { return p.complete.Status().Read() }})
+	answers := &complete.Answers{Books: table, Status: func(context.Context) complete.Status { return p.complete.Status() }}
 	handler, err := api.New(api.Config{Version: buildinfo.String(), Lease: s.DeskLease, Registry: reg}, api.Ports{
-		Book: ledgerdb.New(p.parts.asked.DB), Trial: trial, Horizon: horizon, Decisions: Decisions(p.parts.asked, days), Question: question, WhereIs: whereIs(s, elsewhere), Elsewhere: elsewhere,
+		Book: ledgerdb.New(p.parts.asked.DB), Trial: trial, Horizon: horizon, Decisions: Decisions(table, days), Question: question,
+		WhereIs: whereIs(s, look.Find), Elsewhere: look.Find, Around: look.Around, Complete: answers,
 	}, auth, p.log)
 	if err != nil {
 		return config.Complaint{Variable: "DOCKET_DESK_API_CLIENTS", Text: err.Error()}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"docket/internal/desk/worker"
+	"docket/internal/history/complete"
 	"docket/internal/kafka"
 	"docket/internal/postgres/schema"
 	"docket/internal/service/app"
@@ -49,7 +50,8 @@ type Program struct {
 	faults   []*app.Faults
 	pulse    pulse
 	http     *app.Server
-	api      *listener // nil: none
+	api      *listener       // nil: none
+	complete *complete.Watch // nil: no API asks it
 	stopping atomic.Bool
 
 	intake  *worker.Intake
@@ -166,6 +168,7 @@ func (p *Program) join(working context.Context, stop context.CancelCauseFunc) er
 	}
 	if p.api != nil {
 		run(&all, func() error { return p.api.run(working) })
+		run(&all, func() error { return p.complete.Run(working) })
 	}
 	run(&serving, func() error { return p.http.Run(upkeep) })
 	run(&serving, func() error { return p.watch(upkeep.Done()) })

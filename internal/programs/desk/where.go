@@ -21,9 +21,11 @@ import (
 // farBack is how far back topics are read for a decision that has no row.
 const farBack = 24 * time.Hour
 
-// shareLook makes the look-up by id of the API. Requests at the same time share one look.
-func shareLook(s config.Settings, db *store.Store, days *cold.Days) *lookup.Shared {
-	return lookup.NewShared(inspect.Looking(s, db, inspect.Sight{Shelf: shelfOf(s), Days: days}))
+// shareLook makes the look-up by id of the API. Requests at the same time share one look. The topics of sight stay
+// open, and its Quiet says when nothing waits in them.
+func shareLook(s config.Settings, db *store.Store, sight inspect.Sight) *lookup.Shared {
+	sight.Shelf = shelfOf(s)
+	return lookup.NewShared(inspect.Looking(s, db, sight))
 }
 
 // decisions are the stored ones of the table and of archived days.
@@ -33,8 +35,7 @@ type decisions struct {
 }
 
 // Decisions joins the table with archived days.
-func Decisions(db *store.Store, days *cold.Days) reader.Store {
-	table := historydb.NewReader(db.DB)
+func Decisions(table *historydb.Reader, days *cold.Days) reader.Store {
 	return decisions{table, cold.Store{Table: table, Days: days}}
 }
 

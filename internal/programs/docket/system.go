@@ -28,10 +28,11 @@ func open(env cli.Env, s config.Settings) (*frame.System, error) {
 		return nil, err
 	}
 	book := ledgerdb.New(db.DB)
+	decisions := historydb.NewReader(db.DB)
 	open := func(where string) (archive.Shelf, error) { return shelf.Open(where, s) }
 	days := inspect.ArchivedDays(s, db, open)
 	return &frame.System{
-		Book: book, Trial: desk.NewTrial(s, book, db), Decisions: desk.Decisions(db, days), Close: db.Close,
+		Book: book, Trial: desk.NewTrial(s, book, db), Decisions: desk.Decisions(decisions, days), Complete: desk.CompleteOnce(s, decisions), Close: db.Close,
 		Backlog: func(ctx context.Context) (worker.Backlog, error) { return desk.Backlog(ctx, s) },
 		Days:    historydb.NewArchives(db.DB), Letters: historydb.NewLetterArchives(db.DB), Shelf: open, Look: inspect.Looking(s, db, inspect.Sight{Shelf: open, Days: days}),
 		RestoreLimit: func() (take func(ctx context.Context, rows int) int, closed func(), err error) {

@@ -20,7 +20,8 @@ import (
 const Table = "decision_logs"
 
 // Write archives decisions of one day, as a run of `docket archive` does, and returns the manifest. A later call for
-// the day makes the next generation. It supersedes those whose rows it has.
+// the day makes the next generation. It supersedes those whose rows it has. A file has at most partRows rows; a negative
+// number of them writes gzip JSON lines, and 0 is the usual number.
 func Write(ctx context.Context, shelf archive.Shelf, partRows int64, decisions ...reader.Decision) (*archive.Manifest, error) {
 	day := archive.DayOf(decisions[0].Time)
 	all := slices.Clone(decisions)
@@ -28,7 +29,7 @@ func Write(ctx context.Context, shelf archive.Shelf, partRows int64, decisions .
 	source := make([]byte, 3)
 	_, _ = rand.Read(source) // never fails
 	t := &table{rows: all, source: hex.EncodeToString(source)}
-	c := archive.Carrier{Table: t, Shelf: shelf, By: "mara", Docket: "test", PartRows: partRows, Now: func() time.Time { return day.AddDate(0, 1, 0) }}
+	c := archive.Carrier{Table: t, Shelf: shelf, Lines: partRows < 0, By: "mara", Docket: "test", PartRows: max(partRows, -partRows), Now: func() time.Time { return day.AddDate(0, 1, 0) }}
 	done, err := c.Archive(ctx, day, true)
 	if err != nil {
 		return nil, err
@@ -106,7 +107,15 @@ func (t *table) Open(context.Context, archive.Day) (archive.OpenDay, error) { re
 func (t *table) Where(context.Context) (archive.Location, error) { return archive.Attached, nil }
 
 func (t *table) Shape(context.Context) (archive.Shape, error) {
-	return archive.Shape{Columns: []archive.Column{{Name: "decision_id", Type: "text"}, {Name: "ts", Type: "timestamp with time zone"}, {Name: "raw", Type: "jsonb"}}}, nil
+	var s archive.Shape
+	for _, c := range [][2]string{
+		{"decision_id", "text"}, {"ts", "timestamp with time zone"}, {"path", "text"}, {"allowed", "boolean"}, {"requested_by", "text"}, {"req_id", "bigint"}, {"opa_id", "text"},
+		{"opa_version", "text"}, {"service", "text"}, {"labels", "jsonb"}, {"bundles", "jsonb"}, {"raw", "jsonb"}, {"source_topic", "text"}, {"source_partition", "integer"},
+		{"source_offset", "bigint"}, {"source_index", "integer"}, {"stored_at", "timestamp with time zone"}, {"edited_audit_id", "bigint"}, {"unfaithful", "text[]"}, {"uploaded_by", "text"},
+	} {
+		s.Columns = append(s.Columns, archive.Column{Name: c[0], Type: c[1]})
+	}
+	return s, nil
 }
 
 func (t *table) Source(context.Context) (archive.Source, error) {

@@ -7,6 +7,7 @@ import (
 	"docket/internal/desk/ledger"
 	"docket/internal/desk/worker"
 	"docket/internal/history/archive"
+	"docket/internal/history/complete"
 	"docket/internal/history/lookup"
 	"docket/internal/history/reader"
 )
@@ -21,6 +22,8 @@ type System struct {
 	Backlog func(ctx context.Context) (worker.Backlog, error)
 	// Decisions are the stored ones.
 	Decisions reader.Store
+	// Complete says how complete answers are; nil: nothing is said of it.
+	Complete *complete.Answers
 	// Look looks for a decision by its id in every home.
 	Look *lookup.Look
 	// Days are the table's, to be archived and restored; nil: there are none.

@@ -54,11 +54,11 @@ func (v *diff) check(args []string) (frame.Work, error) {
 	whenA, errA := instantOf("--at-a", v.atA)
 	whenB, errB := instantOf("--at-b", v.atB)
 	return func(ctx context.Context) error {
-		a, _, err := v.stored(ctx, args[0], "--at-a", whenA, lookup.DefaultLimits.Within)
+		a, _, err := v.stored(ctx, args[0], "--at-a", whenA, lookup.DefaultLimits.Within, nil)
 		if err != nil {
 			return err
 		}
-		b, _, err := v.stored(ctx, args[1], "--at-b", whenB, lookup.DefaultLimits.Within)
+		b, _, err := v.stored(ctx, args[1], "--at-b", whenB, lookup.DefaultLimits.Within, nil)
 		if err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"docket/internal/desk/ledger"
+	"docket/internal/history/complete"
 	"docket/internal/history/lookup"
 	"docket/internal/history/reader"
 	"docket/internal/programs/cli/frame"
@@ -188,8 +189,8 @@ func (fd finder) named(ctx context.Context, id string) ([]reader.Decision, error
 }
 
 // stored is the decision of an id, and of a time where several have that id. The table is asked first, and the other
-// homes if no row has it: then the answer is theirs, else nil.
-func (fd finder) stored(ctx context.Context, id, flag string, at time.Time, within time.Duration) (d reader.Decision, a *lookup.Answer, err error) {
+// homes if no row has it: then the answer is theirs, else nil. Without begun nothing is said of how complete it is.
+func (fd finder) stored(ctx context.Context, id, flag string, at time.Time, within time.Duration, begun *complete.Begun) (d reader.Decision, a *lookup.Answer, err error) {
 	all, err := fd.named(ctx, id)
 	if err != nil {
 		return d, nil, err
@@ -204,10 +205,15 @@ func (fd finder) stored(ctx context.Context, id, flag string, at time.Time, with
 	if len(all) == 0 || !at.IsZero() && !ofTime() {
 		a = fd.elsewhere(ctx, id, all, within)
 		if all = a.Stored(); len(all) == 0 {
+			var said *reader.Completeness
+			if begun != nil {
+				said = ended(fd.Call, *begun, complete.Facts{Partly: !a.Complete()})
+			}
 			if fd.AsJSON {
-				fd.jsonOfID(nil, a, "")
+				fd.jsonOfID(nil, a, "", said)
 			}
 			fd.absent(a)
+			tellComplete(fd.Call, said)
 			return d, nil, frame.Exit(1)
 		}
 	}

@@ -57,6 +57,7 @@ type pageEnd struct {
 	later   time.Time // decisions from then on were left out; zero: none were
 	unknown string    // why edits may be incomplete
 	gaps    []reader.Gap
+	said    *reader.Completeness
 }
 
 // jsonPart prints a part of a search as JSON; the parts together are one object. The number before counts those that were printed
@@ -92,12 +93,12 @@ func (p *printer) jsonPart(decisions []reader.Decision, before int, last bool, e
 			text, _ := json.Marshal(end.unknown) //nolint:errchkjson // a string
 			p.Say(",\n  \"edits_unknown\": %s", term.Safe(escape.JSON(text)))
 		}
-		p.Say("\n}\n")
+		p.Say("%s\n}\n", term.Safe(jsonComplete(end.said)))
 	}
 }
 
 // jsonOfID prints the decisions of an id as JSON, with the other places of the id. edits is why edits are unknown.
-func (p *printer) jsonOfID(decisions []reader.Decision, a *lookup.Answer, edits string) {
+func (p *printer) jsonOfID(decisions []reader.Decision, a *lookup.Answer, edits string, said *reader.Completeness) {
 	all := []jsonDecision{}
 	for _, d := range decisions {
 		all = append(all, decisionOf(d))
@@ -107,7 +108,8 @@ func (p *printer) jsonOfID(decisions []reader.Decision, a *lookup.Answer, edits 
 		Next      string         `json:"next"`
 		Edits     string         `json:"edits_unknown,omitempty"` // why it may not be known that they were edited
 		jsonElsewhere
-	}{all, "", edits, elsewhereOf(a)})
+		*reader.Completeness
+	}{all, "", edits, elsewhereOf(a), said})
 }
 
 // jsonLines prints decisions as JSON, a line for each.

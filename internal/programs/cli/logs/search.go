@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"docket/internal/history/complete"
 	"docket/internal/history/lookup"
 	"docket/internal/history/reader"
 	"docket/internal/programs/cli/frame"
@@ -139,6 +140,7 @@ func (l *search) searched(ctx context.Context, f reader.Filter) error {
 	var gaps []reader.Gap
 	archived := 0
 	bounded, later := reader.Bound(f, l.oldest, began)
+	begun := begin(ctx, l.Call, complete.Range{Since: f.Since, Until: f.Until, Paths: f.Paths, Services: f.Services})
 	if l.after != "" || !reader.Later(ctx, l.Sys.Decisions, f, later) {
 		later = time.Time{}
 	}
@@ -157,11 +159,12 @@ func (l *search) searched(ctx context.Context, f reader.Filter) error {
 		archived += fromArchives(found.Decisions)
 		spent := l.Now().Sub(began) >= searchingTime
 		last := after == "" || n >= l.limit || spent || ctx.Err() != nil
+		said := ended(l.Call, begun, complete.Facts{Found: n > 0, Archived: archived > 0, Partly: after != "" && n < l.limit || len(gaps) > 0})
 		switch {
 		case l.lines:
 			l.jsonLines(found.Decisions)
 		case l.AsJSON:
-			l.jsonPart(found.Decisions, printed, last, pageEnd{after, later, unknown, gaps})
+			l.jsonPart(found.Decisions, printed, last, pageEnd{after, later, unknown, gaps, said})
 		case l.full:
 			l.texts(found.Decisions)
 		case len(found.Decisions) > 0:
@@ -175,6 +178,9 @@ func (l *search) searched(ctx context.Context, f reader.Filter) error {
 			}
 			l.tellLater(f, later)
 			l.tellArchives(archived, gaps)
+			if !l.AsJSON || l.lines {
+				tellComplete(l.Call, said)
+			}
 			return nil
 		}
 	}
@@ -259,6 +265,7 @@ func (l *search) nextPage(f reader.Filter, next string) string {
 
 // one prints all decisions of an id. Ids of OPA are unique; ids of other producers need not be.
 func (l *search) one(ctx context.Context, id string) error {
+	begun := begin(ctx, l.Call, complete.Range{})
 	all, err := l.named(ctx, id)
 	if err != nil {
 		return err
@@ -268,11 +275,13 @@ func (l *search) one(ctx context.Context, id string) error {
 		all = a.Rows // it was stored meanwhile
 	}
 	all = lookup.Join(all, a.Archived)
+	said := ended(l.Call, begun, complete.FactsOf(all, !a.Complete()))
 	if len(all) == 0 {
 		if l.AsJSON && !l.lines {
-			l.jsonOfID(nil, a, "")
+			l.jsonOfID(nil, a, "", said)
 		}
 		l.absent(a)
+		tellComplete(l.Call, said)
 		return frame.Exit(1)
 	}
 	if !l.full {
@@ -286,8 +295,9 @@ func (l *search) one(ctx context.Context, id string) error {
 		l.jsonLines(all)
 		l.listClaims(l.Tell, a.Letters)
 		l.listFound(l.Tell, a, a.Elsewhere())
+		tellComplete(l.Call, said)
 	case l.AsJSON:
-		l.jsonOfID(all, a, edits)
+		l.jsonOfID(all, a, edits, said)
 	default:
 		if len(all) > 1 {
 			l.Say("%s have this id, with different timestamps; oldest first.\n\n", term.Counted(int64(len(all)), "decision"))
@@ -301,6 +311,7 @@ func (l *search) one(ctx context.Context, id string) error {
 		l.tellEdits(edits)
 		l.sayElsewhere(a)
 		l.Say("\nTo explain it: docket why %s\n", term.ShellWord(all[0].ID))
+		tellComplete(l.Call, said)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"docket/internal/history/complete"
 	"docket/internal/history/reader"
 	"docket/internal/programs/cli/frame"
 	"docket/internal/programs/cli/term"
@@ -68,15 +69,20 @@ func Stats(call frame.Call) *cobra.Command {
 
 // count counts decisions and prints the result.
 func (t *stats) count(ctx context.Context, q reader.StatsQuery) error {
+	begun := begin(ctx, t.Call, complete.Range{Since: q.Since, Until: q.Until, Paths: q.Paths, Services: q.Services})
 	lines, err := t.Sys.Decisions.Stats(ctx, q)
 	if err != nil {
 		return err
 	}
+	said := ended(t.Call, begun, complete.Facts{Found: len(lines) > 0})
 	if t.AsJSON {
-		t.Print(statsOf(q, t.by, lines))
+		out := statsOf(q, t.by, lines)
+		out.Completeness = said
+		t.Print(out)
 		return nil
 	}
 	t.rows(q, rated(lines))
+	tellComplete(t.Call, said)
 	return nil
 }
 
@@ -285,6 +291,7 @@ type jsonStats struct {
 	Until *time.Time     `json:"until"` // null: now
 	Step  float64        `json:"step_seconds"`
 	Lines []jsonStatLine `json:"lines"`
+	*reader.Completeness
 }
 
 type jsonStatLine struct {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"docket/internal/history/complete"
 	"docket/internal/history/lookup"
 	"docket/internal/history/reader"
 	"docket/internal/programs/cli/frame"
@@ -67,7 +68,8 @@ func (wy *why) explain(ctx context.Context, id string, at time.Time, q reader.Qu
 	if err := wy.configured(&q); err != nil {
 		return err
 	}
-	d, a, err := wy.stored(ctx, id, "--at", at, wy.within)
+	begun := begin(ctx, wy.Call, complete.Range{})
+	d, a, err := wy.stored(ctx, id, "--at", at, wy.within, &begun)
 	if err != nil {
 		return err
 	}
@@ -88,8 +90,9 @@ func (wy *why) explain(ctx context.Context, id string, at time.Time, q reader.Qu
 	if err != nil {
 		return fmt.Errorf("explain %s: %w", term.Brief(d.ID), err)
 	}
+	said := ended(wy.Call, begun, complete.FactsOf(one, !a.Complete()))
 	if wy.AsJSON {
-		out := jsonWhy{Explanation: x, Edits: edits, jsonElsewhere: elsewhereOf(a)}
+		out := jsonWhy{Explanation: x, Edits: edits, jsonElsewhere: elsewhereOf(a), Completeness: said}
 		if wy.full {
 			out.Raw = d.Raw
 		}
@@ -108,6 +111,7 @@ func (wy *why) explain(ctx context.Context, id string, at time.Time, q reader.Qu
 		}
 		wy.before(x.Edited)
 	}
+	tellComplete(wy.Call, said)
 	return nil
 }
 
@@ -116,6 +120,7 @@ type jsonWhy struct {
 	Raw   json.RawMessage `json:"raw,omitempty"`
 	Edits string          `json:"edits_unknown,omitempty"` // why it may not be known that it was edited
 	jsonElsewhere
+	*reader.Completeness
 }
 
 func oneDecisionID(_ *cobra.Command, args []string) error {

@@ -23,7 +23,7 @@ func archivedWorld(t *testing.T) (*world, []reader.Decision) {
 	for i := range 3 {
 		old = append(old, readertest.Decision(200+i, at.Add(time.Duration(i)*time.Minute)))
 	}
-	if _, err := archivetest.Write(t.Context(), archive.Dir(dir), 2, old...); err != nil {
+	if _, err := archivetest.Write(t.Context(), archive.Dir(dir), -2, old...); err != nil {
 		t.Fatal(err)
 	}
 	w := &world{store: decisions(3), days: young{}, environ: []string{"DOCKET_ARCHIVE_TO=" + dir}}

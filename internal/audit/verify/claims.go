@@ -1,0 +1,113 @@
+package verify
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"docket/internal/record/home"
+)
+
+// Claim is an answer that said until when it was complete.
+type Claim struct {
+	By string // the reader
+	// At is the time when its rows had been read, by the clock that stamps the rows.
+	At    time.Time
+	Until time.Time // complete until, by the clock of [Decision.Reached]
+	// Parked, DeadLettered and Spooled are the counts of the answer; nil: it said that they are unknown.
+	Parked, DeadLettered, Spooled *int64
+}
+
+// completeUntil is I19: an answer that says "complete until T" has all that had reached Kafka before T. A row that is
+// stored later breaks it, unless the answer counted its decision, or said that the count of its kind is unknown. A row
+// counts by the record that it was read from.
+func completeUntil(m *sortedEvidence) Result {
+	h := m.history
+	if len(h.Claims) == 0 {
+		return undecided(notAsked)
+	}
+	t := m.tally()
+	forwarded := map[Place][]*Forwarded{}
+	for i := range m.ev.Forwarded {
+		f := &m.ev.Forwarded[i]
+		if d := m.truth.At(f.Place); d != nil {
+			forwarded[d.Place] = append(forwarded[d.Place], f)
+		}
+	}
+	for _, f := range h.Moved {
+		if d := m.truth.At(f.Place); d != nil {
+			forwarded[d.Place] = append(forwarded[d.Place], &f)
+		}
+	}
+	late := lateRows(m)
+	for _, c := range h.Claims {
+		t.check()
+		counted := map[home.Home]int64{}
+		for _, l := range late {
+			if !l.stored.After(c.At) {
+				break // the latest comes first
+			}
+			if !l.d.Reached.Before(c.Until) {
+				continue
+			}
+			kind, waited := l.waited(c, forwarded[l.d.Place])
+			if limit, known := c.count(kind); waited && (!known || counted[kind] < limit) {
+				counted[kind]++
+				continue
+			}
+			t.broke(l.d, fmt.Sprintf("stored at %s, after %s had said at %s to be complete until %s; it reached Kafka at %s",
+				clock(l.stored), c.By, clock(c.At), clock(c.Until), clock(l.d.Reached)))
+		}
+	}
+	return t.result(false)
+}
+
+// lateRow is a decision with its row.
+type lateRow struct {
+	d      *Decision
+	stored time.Time
+}
+
+// lateRows returns the rows of which both times are known, the latest first.
+func lateRows(m *sortedEvidence) (all []lateRow) {
+	for i := range m.ev.Rows {
+		r := &m.ev.Rows[i]
+		if d := m.truth.At(r.Place); d != nil && !d.Reached.IsZero() && !r.StoredAt.IsZero() {
+			all = append(all, lateRow{d, r.StoredAt})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b lateRow) int { return b.stored.Compare(a.stored) })
+	return all
+}
+
+// waited returns the home besides a row that the decision had at a claim; false: it had none.
+func (l *lateRow) waited(c Claim, forwarded []*Forwarded) (kind home.Home, ok bool) {
+	for _, f := range forwarded {
+		if f.FailedAt.After(c.At) {
+			continue
+		}
+		if f.Home == home.Spooled || f.Stamp.After(c.At) { // it came to its topic from a spool
+			return home.Spooled, true
+		}
+		kind, ok = home.DeadLetter, true
+		if f.Home == home.Parked {
+			kind = home.Parked
+		}
+	}
+	return kind, ok
+}
+
+// count returns the limit of a kind; false: the claim says that it is unknown.
+func (c Claim) count(kind home.Home) (n int64, known bool) {
+	of := c.DeadLettered
+	switch kind {
+	case home.Parked:
+		of = c.Parked
+	case home.Spooled:
+		of = c.Spooled
+	}
+	if of == nil {
+		return 0, false
+	}
+	return *of, true
+}

@@ -1,0 +1,293 @@
+package complete
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"pgregory.net/rapid"
+)
+
+// model is a small Docket. Between any two requests of a watch or of an answer some of its events happen.
+type model struct {
+	t     *rapid.T
+	clock int
+
+	source   [][]int // ids by partition and offset
+	carried  []int   // offsets of which the consumer has found homes
+	done     []int   // and that it has committed; -1: none
+	parking  []int
+	replayed int
+	replDone int
+	dead     []int
+	entered  int
+	deskDone int
+	letters  map[int]bool // open ones of the ledger
+	rows     map[int]bool
+	reached  map[int]int // clock at which an id came to Kafka first
+	ids      int
+}
+
+func newModel(t *rapid.T) *model {
+	m := &model{t: t, letters: map[int]bool{}, rows: map[int]bool{}, reached: map[int]int{}}
+	for range 1 + m.draw(2) {
+		m.addPartition()
+	}
+	return m
+}
+
+func (m *model) draw(n int) int { return rapid.IntRange(0, n).Draw(m.t, "n") }
+
+func (m *model) now() time.Time { return time.Unix(int64(m.clock), 0) }
+
+func (m *model) addPartition() {
+	m.source, m.carried, m.done = append(m.source, nil), append(m.carried, 0), append(m.done, -1)
+}
+
+// live lets some events happen.
+func (m *model) live() {
+	for range m.draw(4) {
+		m.clock++
+		m.event()
+	}
+	m.clock++
+}
+
+func (m *model) event() {
+	p := m.draw(len(m.source) - 1)
+	switch m.draw(9) {
+	case 0, 1:
+		m.ids++
+		m.reached[m.ids] = m.clock
+		m.source[p] = append(m.source[p], m.ids)
+	case 2, 3:
+		if m.carried[p] < len(m.source[p]) {
+			m.home(m.source[p][m.carried[p]])
+			m.carried[p]++
+		}
+	case 4:
+		m.done[p] = m.carried[p]
+	case 5:
+		if m.replayed < len(m.parking) {
+			m.home(m.parking[m.replayed])
+			m.replayed++
+		}
+		if m.draw(1) == 0 {
+			m.replDone = m.replayed
+		}
+	case 6:
+		if m.entered < len(m.dead) {
+			m.letters[m.dead[m.entered]] = true
+			m.entered++
+		}
+		if m.draw(1) == 0 {
+			m.deskDone = m.entered
+		}
+	case 7:
+		for id := range m.ids + 1 { // a retry
+			if m.letters[id] {
+				m.source[p] = append(m.source[p], id)
+				break
+			}
+		}
+	case 8:
+		for id := range m.rows {
+			delete(m.letters, id)
+		}
+	case 9:
+		if len(m.source) < 4 {
+			m.addPartition()
+		}
+	}
+}
+
+// home gives a decision a home.
+func (m *model) home(id int) {
+	switch m.draw(3) {
+	case 0:
+		m.parking = append(m.parking, id)
+	case 1:
+		m.dead = append(m.dead, id)
+	default:
+		m.rows[id] = true
+	}
+}
+
+const (
+	modelSource  = "logs"
+	modelParking = "logs-parking"
+	modelDead    = "logs-dlq"
+)
+
+func (m *model) Committed(_ context.Context, _, topic string) (map[int32]int64, error) {
+	m.live()
+	switch topic {
+	case modelParking:
+		return map[int32]int64{0: int64(m.replDone)}, nil
+	case modelDead:
+		return map[int32]int64{0: int64(m.deskDone)}, nil
+	}
+	all := map[int32]int64{}
+	for p, at := range m.done {
+		if at >= 0 {
+			all[int32(p)] = int64(at)
+		}
+	}
+	return all, nil
+}
+
+func (m *model) Starts(_ context.Context, topic string) (map[int32]int64, error) {
+	all := map[int32]int64{}
+	for p := range m.source {
+		all[int32(p)] = 0
+	}
+	return all, nil
+}
+
+func (m *model) Ends(_ context.Context, topic string) (map[int32]int64, error) {
+	if topic != modelSource {
+		m.live()
+	}
+	switch topic {
+	case modelParking:
+		return map[int32]int64{0: int64(len(m.parking))}, nil
+	case modelDead:
+		return map[int32]int64{0: int64(len(m.dead))}, nil
+	}
+	all := map[int32]int64{}
+	for p := range m.source {
+		all[int32(p)] = int64(len(m.source[p]))
+	}
+	return all, nil
+}
+
+func (m *model) Scan(_ context.Context, topic string, from, to map[int32]int64, each func(*kgo.Record) error) (map[int32]int64, error) {
+	m.live()
+	for at := from[0]; at < to[0]; at++ {
+		value := fmt.Sprintf(`{"decision_id":"d-%d","timestamp":"2026-11-21T20:15:00Z"}`, m.parking[at])
+		if err := each(&kgo.Record{Topic: topic, Offset: at, Value: []byte(value)}); err != nil {
+			return from, err
+		}
+	}
+	return from, nil
+}
+
+func (m *model) Waiting(context.Context, Range) (int64, bool, bool, error) {
+	m.live()
+	return int64(len(m.letters)), true, true, nil
+}
+
+// claim is an answer that was given.
+type claim struct {
+	until   time.Time
+	counted int64 // -1: no limit
+	had     map[int]bool
+}
+
+// answer asks for everything.
+func (m *model) answer(a *Answers) (c claim, ok bool) {
+	b := a.Begin(context.Background(), Range{})
+	m.live()
+	c.had = map[int]bool{}
+	for id := range m.rows {
+		c.had[id] = true
+	}
+	said := b.End(Facts{Found: true})
+	if said.CompleteUntil == nil {
+		return c, false
+	}
+	c.until = *said.CompleteUntil
+	if said.Parked == nil || said.DeadLettered == nil {
+		c.counted = -1
+	} else {
+		c.counted = *said.Parked + *said.DeadLettered
+	}
+	return c, true
+}
+
+// TestWatch_CompleteUntilIsTrue lets events happen between all requests. Nothing that is stored after an answer had
+// reached Kafka before the time that it said, unless it was counted.
+func TestWatch_CompleteUntilIsTrue(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		m := newModel(t)
+		w := NewWatch(Config{Sources: []Source{{modelSource, "docket"}}, Parking: Source{modelParking, "parking"}, Dead: []Source{{modelDead, "desk"}}, Margin: -1, Now: m.now}, m)
+		a := &Answers{Status: func(context.Context) Status { return w.Status() }, Books: m, Within: time.Hour}
+		var claims []claim
+		for range rapid.IntRange(1, 12).Draw(t, "steps") {
+			m.live()
+			if m.draw(2) > 0 {
+				if err := w.Look(context.Background()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c, ok := m.answer(a); ok {
+				claims = append(claims, c)
+			}
+		}
+		for range 60 {
+			m.clock++
+			m.event()
+		}
+		for _, c := range claims {
+			var late int64
+			for id := range m.rows {
+				if !c.had[id] && time.Unix(int64(m.reached[id]), 0).Before(c.until) {
+					late++
+				}
+			}
+			if c.counted >= 0 && late > c.counted {
+				t.Fatalf("%d decisions from before %d were stored after an answer that counted %d", late, c.until.Unix(), c.counted)
+			}
+		}
+	})
+}
+
+// TestWatch_SaysUntilWhenAllIsStored lets everything come to rest. Then an answer is complete until the last look.
+func TestWatch_SaysUntilWhenAllIsStored(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		m := newModel(t)
+		m.live()
+		for p := range m.source {
+			for _, id := range m.source[p] {
+				m.rows[id] = true
+			}
+			m.carried[p] = len(m.source[p])
+			m.done[p] = m.carried[p]
+		}
+		still := *m
+		w := NewWatch(Config{Sources: []Source{{modelSource, "docket"}}, Parking: Source{modelParking, "parking"}, Dead: []Source{{modelDead, "desk"}}, Margin: -1, Now: still.now}, restModel{&still})
+		if err := w.Look(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if until := w.Status().Until(); !until.Equal(still.now()) {
+			t.Fatalf("it is complete until %v, want %v", until, still.now())
+		}
+	})
+}
+
+// restModel is a model in which nothing happens.
+type restModel struct{ *model }
+
+func (m restModel) Committed(_ context.Context, _, topic string) (map[int32]int64, error) {
+	all := map[int32]int64{}
+	if topic == modelSource {
+		for p, at := range m.done {
+			all[int32(p)] = int64(at)
+		}
+	}
+	return all, nil
+}
+
+func (m restModel) Ends(_ context.Context, topic string) (map[int32]int64, error) {
+	all := map[int32]int64{}
+	if topic == modelSource {
+		for p := range m.source {
+			all[int32(p)] = int64(len(m.source[p]))
+		}
+	}
+	return all, nil
+}

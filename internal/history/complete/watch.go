@@ -1,0 +1,284 @@
+package complete
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sync/errgroup"
+)
+
+// Log is the part of Kafka that a watch needs; *kafka.Reader is one.
+type Log interface {
+	Committed(ctx context.Context, group, topic string) (map[int32]int64, error)
+	// Starts and Ends are the first offsets that a topic holds, and those after its last records, whether these are
+	// committed or not.
+	Starts(ctx context.Context, topic string) (map[int32]int64, error)
+	Ends(ctx context.Context, topic string) (map[int32]int64, error)
+	Scan(ctx context.Context, topic string, from, to map[int32]int64, each func(*kgo.Record) error) (map[int32]int64, error)
+}
+
+// Source is the topic of a lane and the group that reads it.
+type Source struct{ Topic, Group string }
+
+// Config names what is watched. Zero durations mean the defaults.
+type Config struct {
+	Sources          []Source
+	Parking          Source
+	Dead             []Source // the dead-letter topics, with the group of the desk
+	MaxRecordBytes   int64    // inflated; default 16 MiB
+	Every            time.Duration
+	Within           time.Duration // limit of one look
+	Margin           time.Duration // for the clocks of the brokers; below 0: none
+	SkipsParkedTimes bool          // parked records are not read: they are counted only if there are none
+	Now              func() time.Time
+}
+
+// The defaults.
+const (
+	Every  = 5 * time.Second
+	Within = 20 * time.Second
+	Margin = 5 * time.Second
+	// Lasts is how long a status says what waits. Afterwards that is unknown.
+	Lasts = 30 * time.Second
+)
+
+func (c Config) withDefaults() Config {
+	if c.Every <= 0 {
+		c.Every = Every
+	}
+	if c.Within <= 0 {
+		c.Within = Within
+	}
+	if c.Margin == 0 {
+		c.Margin = Margin
+	}
+	c.Margin = max(c.Margin, 0)
+	if c.MaxRecordBytes <= 0 {
+		c.MaxRecordBytes = 16 << 20
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c
+}
+
+// Watch looks at Kafka from time to time. Its status is read at any time, by anyone, without a wait.
+type Watch struct {
+	cfg    Config
+	log    Log
+	status atomic.Pointer[Status]
+
+	mu      sync.Mutex // one look at a time
+	track   *track
+	parking parking
+	before  map[place]int64 // committed offsets of the last look
+}
+
+// NewWatch makes a watch. It asks nothing.
+func NewWatch(cfg Config, log Log) *Watch {
+	cfg = cfg.withDefaults()
+	w := &Watch{cfg: cfg, log: log, track: newTrack(cfg.Margin)}
+	w.status.Store(&Status{now: cfg.Now})
+	return w
+}
+
+// Status returns what the last look found. It never waits.
+func (w *Watch) Status() Status { return *w.status.Load() }
+
+// Run looks again and again until ctx ends. It returns nil. After an error of Kafka the status grows
+// old.
+func (w *Watch) Run(ctx context.Context) error {
+	for {
+		began := w.cfg.Now()
+		_ = w.Look(ctx) // the status says it
+		if !pause(ctx, max(0, w.cfg.Every-w.cfg.Now().Sub(began))) {
+			return nil
+		}
+	}
+}
+
+// pause waits. It returns false once ctx has ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return ctx.Err() == nil
+	}
+}
+
+// settlePause is between two looks of [Watch.Settle].
+const settlePause = 50 * time.Millisecond
+
+// Settle looks until all that had reached Kafka before the first look has a home, or until ctx ends.
+func (w *Watch) Settle(ctx context.Context) Status {
+	for {
+		err := w.Look(ctx)
+		if s := w.Status(); err != nil || !s.until.IsZero() {
+			return s
+		}
+		if !pause(ctx, settlePause) {
+			return w.Status()
+		}
+	}
+}
+
+// Look looks once. After an error the status stays as it was.
+func (w *Watch) Look(ctx context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, w.cfg.Within)
+	defer cancel()
+	l := &look{watch: w, at: w.cfg.Now()}
+	if err := l.read(ctx); err != nil {
+		return err
+	}
+	w.track.look(l.at, l.before, l.found)
+	w.before = map[place]int64{}
+	for p, s := range l.found {
+		if s.hasCommit {
+			w.before[p] = s.committed
+		}
+	}
+	t := w.track
+	w.status.Store(&Status{
+		now: w.cfg.Now, at: l.at, until: t.until, recent: t.recent, held: t.held, behind: t.behind, eta: t.pace.eta(t.behind), parked: l.parked, unentered: l.unentered,
+	})
+	return nil
+}
+
+// look is one look while it is made.
+type look struct {
+	watch     *Watch
+	at        time.Time
+	before    map[place]int64
+	found     map[place]seen
+	parked    *snapshot
+	unentered int64
+}
+
+// read reads everything, in the order in which records move. See the package's text.
+func (l *look) read(ctx context.Context) error {
+	w := l.watch
+	if l.before = w.before; l.before == nil { // the first look has no look before it
+		before, err := w.committed(ctx)
+		if err != nil {
+			return err
+		}
+		l.before = before
+	}
+	if err := l.ends(ctx); err != nil {
+		return err
+	}
+	committed, err := w.committed(ctx)
+	if err != nil {
+		return err
+	}
+	for p, s := range l.found {
+		s.committed, s.hasCommit = committed[p], false
+		if _, there := committed[p]; there {
+			s.hasCommit = true
+		}
+		l.found[p] = s
+	}
+	if err := l.parking(ctx); err != nil {
+		return err
+	}
+	return l.dead(ctx)
+}
+
+// ends reads the starts and ends of the source topics.
+func (l *look) ends(ctx context.Context) error {
+	sources := l.watch.cfg.Sources
+	starts, ends := make([]map[int32]int64, len(sources)), make([]map[int32]int64, len(sources))
+	all, ctx := errgroup.WithContext(ctx)
+	for i, s := range sources {
+		all.Go(func() (err error) { starts[i], err = l.watch.log.Starts(ctx, s.Topic); return err })
+		all.Go(func() (err error) { ends[i], err = l.watch.log.Ends(ctx, s.Topic); return err })
+	}
+	if err := all.Wait(); err != nil {
+		return err
+	}
+	l.found = map[place]seen{}
+	for i, s := range sources {
+		for p, end := range ends[i] {
+			l.found[place{s.Topic, p}] = seen{start: min(starts[i][p], end), end: end}
+		}
+	}
+	return nil
+}
+
+// committed reads the offsets of the consumers.
+func (w *Watch) committed(ctx context.Context) (map[place]int64, error) {
+	done := make([]map[int32]int64, len(w.cfg.Sources))
+	all, ctx := errgroup.WithContext(ctx)
+	for i, s := range w.cfg.Sources {
+		all.Go(func() (err error) { done[i], err = w.log.Committed(ctx, s.Group, s.Topic); return err })
+	}
+	if err := all.Wait(); err != nil {
+		return nil, err
+	}
+	found := map[place]int64{}
+	for i, s := range w.cfg.Sources {
+		for p, offset := range done[i] {
+			found[place{s.Topic, p}] = offset
+		}
+	}
+	return found, nil
+}
+
+// parking reads what is parked.
+func (l *look) parking(ctx context.Context) error {
+	w := l.watch
+	done, ends, err := w.left(ctx, w.cfg.Parking)
+	if err != nil {
+		return err
+	}
+	if !w.cfg.SkipsParkedTimes {
+		if err := w.parking.follow(ctx, w.log, w.cfg.Parking.Topic, done, ends, w.cfg.MaxRecordBytes); err != nil {
+			return err
+		}
+		l.parked = w.parking.snapshot()
+		return nil
+	}
+	l.parked = &snapshot{whole: open(done, ends) == 0}
+	return nil
+}
+
+// dead counts the dead letters that no desk has entered.
+func (l *look) dead(ctx context.Context) error {
+	for _, s := range l.watch.cfg.Dead {
+		done, ends, err := l.watch.left(ctx, s)
+		if err != nil {
+			return err
+		}
+		l.unentered += open(done, ends)
+	}
+	return nil
+}
+
+// left reads the offsets of a group, and then the ends of its topic. A record that is put back meanwhile counts.
+func (w *Watch) left(ctx context.Context, s Source) (done, ends map[int32]int64, err error) {
+	if done, err = w.log.Committed(ctx, s.Group, s.Topic); err != nil {
+		return nil, nil, err
+	}
+	ends, err = w.log.Ends(ctx, s.Topic)
+	return done, ends, err
+}
+
+// open counts the offsets that a group has not committed. An offset beyond the end is from an earlier topic.
+func open(done, ends map[int32]int64) (n int64) {
+	for p, end := range ends {
+		if at := done[p]; at <= end {
+			n += end - at
+		} else {
+			n += end
+		}
+	}
+	return n
+}

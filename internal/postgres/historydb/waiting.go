@@ -1,0 +1,54 @@
+package historydb
+
+import (
+	"context"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"docket/internal/history/complete"
+	"docket/internal/postgres/db"
+)
+
+var _ complete.Books = (*Reader)(nil)
+
+// waitingRightsSQL says whether the server takes writes, and whether this login may read the ledger.
+const waitingRightsSQL = `
+SELECT NOT pg_is_in_recovery(), coalesce(has_table_privilege(to_regclass('dead_letters')::oid, 'SELECT') AND has_table_privilege(to_regclass('dead_letter_surplus')::oid, 'SELECT') AND has_table_privilege(to_regclass('dead_letter_decisions')::oid, 'SELECT'), false)`
+
+// Waiting is that of [complete.Books]. A letter that holds several decisions counts each. Both statements see one
+// moment, so a letter that a desk enters from the surplus meanwhile is seen once at least.
+func (r *Reader) Waiting(ctx context.Context, of complete.Range) (n int64, known, primary bool, err error) {
+	err = r.look(ctx, r.patience(ctx), func(ctx context.Context, tx pgx.Tx) error {
+		if err := tx.QueryRow(ctx, waitingRightsSQL).Scan(&primary, &known); err != nil || !known {
+			return err
+		}
+		var args []any
+		statement := waitingSQL(of, &args)
+		return tx.QueryRow(ctx, statement, args...).Scan(&n, &known)
+	})
+	if err != nil {
+		return 0, false, false, db.Clean("count open dead letters", err)
+	}
+	return n, known, primary, nil
+}
+
+// waitingSQL counts open dead letters that may be in a range, and says whether the ledger has all of them.
+func waitingSQL(of complete.Range, args *[]any) string {
+	where := []string{"d.state <> 'RESOLVED'"}
+	var times []string
+	if !of.Since.IsZero() {
+		times = append(times, "d.decision_ts >= "+db.Arg(args, of.Since)+"::timestamptz")
+	}
+	if !of.Until.IsZero() {
+		times = append(times, "d.decision_ts < "+db.Arg(args, of.Until)+"::timestamptz")
+	}
+	if len(times) > 0 {
+		where = append(where, "(d.decision_ts IS NULL OR "+strings.Join(times, " AND ")+")")
+	}
+	// The ledger has no path of a letter that could not be read, and the beginning of a long one. It has no services.
+	if condition := pathsSQL(of.Paths, args); condition != "" {
+		where = append(where, "(d.path = '' OR octet_length(d.path) >= 1000 OR "+condition+")")
+	}
+	return `SELECT (SELECT coalesce(sum(greatest(1, x.refused)), 0)::bigint FROM dead_letters d LEFT JOIN dead_letter_decisions x USING (dead_letter_id) WHERE ` + strings.Join(where, " AND ") + `), NOT EXISTS (SELECT FROM dead_letter_surplus WHERE state = 'open')`
+}

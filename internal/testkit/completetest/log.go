@@ -1,0 +1,105 @@
+// Package completetest has a Kafka of a few offsets, and a ledger of one number, for tests of how complete answers are.
+package completetest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"docket/internal/history/complete"
+)
+
+// The topics and groups of [Watch].
+const (
+	Source  = "decision-logs"
+	Parking = "decision-logs-parking"
+	Dead    = "decision-logs-dlq"
+)
+
+// Log is a Kafka whose topics have one partition. Topics that are not in it are empty.
+type Log struct {
+	Ends, Done map[string]int64 // ends of topics, and what is committed of them
+	Values     []string         // of the parking topic
+	Err        error            // of every request; nil: none
+	Wait       chan struct{}    // every request waits until it is closed, or for its context; nil: none waits
+}
+
+func (l *Log) asked(ctx context.Context) error {
+	if l.Wait != nil {
+		select {
+		case <-l.Wait:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return l.Err
+}
+
+// Committed implements [complete.Log].
+func (l *Log) Committed(ctx context.Context, _, topic string) (map[int32]int64, error) {
+	if at, there := l.Done[topic]; there {
+		return map[int32]int64{0: at}, l.asked(ctx)
+	}
+	return map[int32]int64{}, l.asked(ctx)
+}
+
+// Starts implements [complete.Log].
+func (l *Log) Starts(ctx context.Context, _ string) (map[int32]int64, error) {
+	return map[int32]int64{0: 0}, l.asked(ctx)
+}
+
+func (l *Log) endsOf(topic string) map[int32]int64 {
+	if topic == Parking {
+		return map[int32]int64{0: int64(len(l.Values))}
+	}
+	return map[int32]int64{0: l.Ends[topic]}
+}
+
+// Scan implements [complete.Log].
+func (l *Log) Scan(ctx context.Context, topic string, from, to map[int32]int64, each func(*kgo.Record) error) (map[int32]int64, error) {
+	for at := from[0]; at < to[0]; at++ {
+		if err := each(&kgo.Record{Topic: topic, Offset: at, Value: []byte(l.Values[at])}); err != nil {
+			return from, err
+		}
+	}
+	return from, l.asked(ctx)
+}
+
+// kafka is the log as [complete.Log].
+type kafka struct{ *Log }
+
+func (k kafka) Ends(ctx context.Context, topic string) (map[int32]int64, error) {
+	return k.endsOf(topic), k.asked(ctx)
+}
+
+// Watch makes a watch of the log that takes its time from now, with a margin of 5 s.
+func Watch(l *Log, now func() time.Time) *complete.Watch {
+	return complete.NewWatch(complete.Config{
+		Sources: []complete.Source{{Topic: Source, Group: "docket"}}, Parking: complete.Source{Topic: Parking, Group: "docket-parking"},
+		Dead: []complete.Source{{Topic: Dead, Group: "docket-desk"}}, Now: now,
+	}, kafka{l})
+}
+
+// Decision is the value of a parked decision.
+func Decision(at time.Time, path string) string {
+	return fmt.Sprintf(`{"decision_id":"parked","timestamp":%q,"path":%q}`, at.Format(time.RFC3339Nano), path)
+}
+
+// Books is a ledger that answers with its fields.
+type Books struct {
+	N       int64
+	Unknown bool // the ledger lacks some
+	Standby bool
+	Err     error
+	Asked   func(complete.Range) // called with each question; nil: not called
+}
+
+// Waiting implements [complete.Books].
+func (b Books) Waiting(_ context.Context, r complete.Range) (n int64, known, primary bool, err error) {
+	if b.Asked != nil {
+		b.Asked(r)
+	}
+	return b.N, !b.Unknown, !b.Standby, b.Err
+}

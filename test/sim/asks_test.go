@@ -1,0 +1,134 @@
+//go:build synctests
+
+package sim
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"docket/internal/audit/verify"
+	"docket/internal/desk/ledger"
+	"docket/internal/history/complete"
+	"docket/internal/kafka"
+	"docket/internal/programs/desk"
+	"docket/internal/record/home"
+	"docket/internal/service/app"
+)
+
+// asks is a reader that asks all the time how complete its answers are. It has the watch of the desk, without a margin
+// for clocks, as all clocks of a schedule are one.
+type asks struct {
+	w      *world
+	claims []verify.Claim
+}
+
+// asksEvery is between two looks at Kafka, and lookWithin limits a look.
+const (
+	asksEvery  = 1500 * time.Millisecond
+	lookWithin = 5 * time.Second
+)
+
+// run asks until the world closes.
+func (a *asks) run() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	a.w.running.Go(func() {
+		<-a.w.closing
+		stop()
+	})
+	s := a.w.slots[0].settings
+	brokers, err := app.Kafka(s, "asks")
+	if err != nil {
+		a.w.found("the harness: " + err.Error())
+		return
+	}
+	brokers.Dialer = a.w.wires.Dial
+	log, err := kafka.NewReader(brokers)
+	if err != nil {
+		a.w.found("the harness: " + err.Error())
+		return
+	}
+	defer log.Close()
+	c := desk.Watched(s)
+	c.Dead[0].Group, c.Dead[1].Group = desks, desks // the settings of a consumer have no desk
+	c.Margin, c.Within = -1, lookWithin
+	watch := complete.NewWatch(c, log)
+	answers := &complete.Answers{Status: func(context.Context) complete.Status { return watch.Status() }, Books: openLetters{a.w}}
+	for ctx.Err() == nil {
+		_ = watch.Look(ctx) // the status says it
+		a.ask(ctx, answers)
+		select {
+		case <-ctx.Done():
+		case <-time.After(asksEvery):
+		}
+	}
+}
+
+// ask asks for all decisions, and notes what the answer claims.
+func (a *asks) ask(ctx context.Context, answers *complete.Answers) {
+	said := answers.Begin(ctx, complete.Range{}).End(complete.Facts{Found: true})
+	if said.CompleteUntil == nil {
+		return
+	}
+	a.w.mu.Lock()
+	defer a.w.mu.Unlock()
+	askedAll.Lock()
+	askedAll.claims++
+	if said.Parked != nil && said.DeadLettered != nil && *said.Parked+*said.DeadLettered > 0 {
+		askedAll.counted++
+	}
+	askedAll.Unlock()
+	a.claims = append(a.claims, verify.Claim{By: "a reader", At: time.Now(), Until: *said.CompleteUntil, Parked: said.Parked, DeadLettered: said.DeadLettered, Spooled: said.Spooled})
+}
+
+// askedAll counts the claims of all schedules, and those that counted something.
+var askedAll struct {
+	sync.Mutex
+	claims, counted int
+}
+
+// told returns the claims so far.
+func (a *asks) told() []verify.Claim {
+	a.w.mu.Lock()
+	defer a.w.mu.Unlock()
+	return a.claims
+}
+
+// openLetters is the ledger's model, asked for dead letters that may become rows.
+type openLetters struct{ w *world }
+
+func (o openLetters) Waiting(ctx context.Context, _ complete.Range) (n int64, known, primary bool, err error) {
+	left, err := o.w.book.SurplusSums(ctx)
+	if err != nil {
+		return 0, false, false, err
+	}
+	for _, e := range o.w.proof().Letters {
+		if e.State != ledger.Resolved {
+			n += int64(max(1, e.Refused))
+		}
+	}
+	return n, left.Letters[ledger.SurplusOpen] == 0, true, nil
+}
+
+// moved returns the homes of decisions that the final state does not show any more: those of dropped letters, and those
+// of dead letters that a desk put back.
+func (w *world) moved(ev *evidence) (all []verify.Forwarded) {
+	for _, d := range ev.truth.Decisions() {
+		for _, l := range ev.letters[d.Place] {
+			f := *l.Forwarded
+			f.Place = d.Place
+			all = append(all, f)
+		}
+	}
+	for _, p := range w.putBack {
+		all = append(all, verify.Forwarded{Place: p.at, Home: home.DeadLetter, FailedAt: p.since, Stamp: p.since})
+	}
+	return all
+}
+
+// putBack is a dead letter's record on a source topic.
+type putBack struct {
+	at    verify.Place
+	since time.Time // it was a dead letter from then on
+}
