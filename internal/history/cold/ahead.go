@@ -20,8 +20,9 @@ const (
 
 // ahead keeps what was read beyond the pages that were asked for.
 type ahead struct {
-	mu   sync.Mutex
-	runs []run // the last used one first
+	mu    sync.Mutex
+	runs  []run                    // the last used one first
+	reads map[string]chan struct{} // what is being read; each is closed at its end
 }
 
 // run is a part of an archive's decisions that fit, without a gap.
@@ -54,7 +55,22 @@ func (h *ahead) search(ctx context.Context, p part, q Query, of archive.Day) ([]
 	if err != nil {
 		return nil, false, err
 	}
-	if found, more, ok := h.known(string(text), q); ok {
+	for {
+		if found, more, ok := h.known(string(text), q); ok {
+			return found, more, nil
+		}
+		done, mine := h.begin(p.name)
+		if mine {
+			defer h.end(p.name)
+			break
+		}
+		select {
+		case <-done: // then it is known, or this question reads
+		case <-ctx.Done():
+			return nil, false, ctx.Err()
+		}
+	}
+	if found, more, ok := h.known(string(text), q); ok { // another question read it just now
 		return found, more, nil
 	}
 	wide := q
@@ -65,6 +81,29 @@ func (h *ahead) search(ctx context.Context, p part, q Query, of archive.Day) ([]
 	}
 	h.keep(run{of: string(text), after: q.After, found: found, more: more, payloads: q.Payload})
 	return cut(found, more, q)
+}
+
+// begin takes the reading of an archive, of which there is one at a time. The others wait, and mostly find their answer
+// in memory then. A call of singleflight would end with the question that began it, and they would have its error.
+func (h *ahead) begin(archive string) (done chan struct{}, mine bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if done = h.reads[archive]; done != nil {
+		return done, false
+	}
+	if h.reads == nil {
+		h.reads = map[string]chan struct{}{}
+	}
+	done = make(chan struct{})
+	h.reads[archive] = done
+	return done, true
+}
+
+func (h *ahead) end(archive string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	close(h.reads[archive])
+	delete(h.reads, archive)
 }
 
 // cut makes a page of decisions; the kept ones stay as they are.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -231,5 +232,72 @@ func TestFind_SlowDayIsNamed(t *testing.T) {
 		if len(found.Decisions) != 1 || found.Days != 2 || len(found.Gaps) != 1 || !strings.Contains(found.Gaps[0].Why, "2026-08-02 was not read within the time") {
 			t.Errorf("%+v", found)
 		}
+	})
+}
+
+// TestSearch_ThousandAsksOneRead: questions at the same time wait for one reading of the archive.
+func TestSearch_ThousandAsksOneRead(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	threeDays(t, dir)
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		reads := map[string]int{}
+		shelf := stopping{archive.Dir(dir), func(_ context.Context, name string) error {
+			mu.Lock()
+			reads[name]++
+			mu.Unlock()
+			time.Sleep(time.Second)
+			return nil
+		}}
+		store := cold.Store{Table: &readertest.Store{}, Days: days(shelf)}
+		f := reader.Filter{Since: first.Add(24 * time.Hour), Until: first.Add(48 * time.Hour)}
+		var asks sync.WaitGroup
+		for range 1000 {
+			asks.Go(func() {
+				if found, err := store.Search(t.Context(), f, reader.Page{Limit: 50}); err != nil || len(found.Decisions) != 24 || len(found.NotLooked) > 0 {
+					t.Errorf("%d found, %v, %v", len(found.Decisions), found.NotLooked, err)
+				}
+			})
+		}
+		asks.Wait()
+		for name, n := range reads {
+			if strings.HasSuffix(name, ".gz") && n != 1 {
+				t.Errorf("%s was read %d times", name, n)
+			}
+		}
+	})
+}
+
+// TestSearch_FailedReadIsTriedAgain: a question that ends early takes no other with it.
+func TestSearch_FailedReadIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	threeDays(t, dir)
+	synctest.Test(t, func(t *testing.T) {
+		shelf := stopping{archive.Dir(dir), func(ctx context.Context, name string) error {
+			if !strings.HasSuffix(name, ".gz") {
+				return nil
+			}
+			select {
+			case <-time.After(time.Second):
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}}
+		store := cold.Store{Table: &readertest.Store{}, Days: days(shelf)}
+		f := reader.Filter{Since: first.Add(24 * time.Hour), Until: first.Add(48 * time.Hour)}
+		short, cancel := context.WithTimeout(t.Context(), time.Second/2)
+		defer cancel()
+		var asks sync.WaitGroup
+		asks.Go(func() { _, _ = store.Search(short, f, reader.Page{Limit: 50}) })
+		synctest.Wait()
+		asks.Go(func() {
+			if found := search(t, store, f, reader.Page{Limit: 50}); len(found.Decisions) != 24 {
+				t.Errorf("%d found, %v", len(found.Decisions), found.NotLooked)
+			}
+		})
+		asks.Wait()
 	})
 }
