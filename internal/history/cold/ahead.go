@@ -22,7 +22,7 @@ const (
 type ahead struct {
 	mu    sync.Mutex
 	runs  []run                    // the last used one first
-	reads map[string]chan struct{} // what is being read; each is closed at its end
+	reads map[string]chan struct{} // those in progress; each is closed at its end
 }
 
 // run is a part of an archive's decisions that fit, without a gap.

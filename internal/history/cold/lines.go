@@ -11,7 +11,7 @@ import (
 	"docket/internal/history/reader"
 )
 
-// lines is an archive of gzip JSON lines. It has no index, so each question reads all of it. What it answers is
+// lines is an archive of gzip JSON lines. It has no index, so each question reads all of it. Its answers are
 // proved: size, checksums, count and hash are those of the manifest.
 type lines struct {
 	shelf    archive.Shelf

@@ -270,3 +270,21 @@ type stopping struct {
 	archive.Shelf
 	get func(ctx context.Context, name string) error
 }
+
+// TestSearch_PayloadOnlyOnRequest: an archived decision shows its payload as rarely as a row.
+func TestSearch_PayloadOnlyOnRequest(t *testing.T) {
+	t.Parallel()
+	for _, rows := range []int64{4, -4} {
+		shelf := archive.Dir(t.TempDir())
+		if _, err := archivetest.Write(t.Context(), shelf, rows, made(1, 1), made(2, 2)); err != nil {
+			t.Fatal(err)
+		}
+		store := cold.Store{Table: &readertest.Store{}, Days: days(shelf)}
+		for _, payload := range []bool{false, true, false} {
+			found := search(t, store, reader.Filter{}, reader.Page{Limit: 10, Payload: payload})
+			if len(found.Decisions) != 2 || (found.Decisions[0].Raw != nil) != payload {
+				t.Errorf("%d rows of a file, payload %v: %s", rows, payload, found.Decisions[0].Raw)
+			}
+		}
+	}
+}

@@ -49,11 +49,12 @@ func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg *pro
 	}
 	table := historydb.NewReader(p.parts.asked.DB)
 	days := inspect.ArchivedDays(s, p.parts.asked, shelfOf(s))
+	decisions := Decisions(table, days)
 	p.complete = NewWatch(s, p.parts.reader)
 	look := shareLook(s, p.parts.asked, inspect.Sight{Topics: p.parts.reader, Days: days, Quiet: func() (time.Time, bool) { return p.complete.Status().Read() }})
 	answers := &complete.Answers{Books: table, Status: func(context.Context) complete.Status { return p.complete.Status() }}
 	handler, err := api.New(api.Config{Version: buildinfo.String(), Lease: s.DeskLease, Registry: reg}, api.Ports{
-		Book: ledgerdb.New(p.parts.asked.DB), Trial: trial, Horizon: horizon, Decisions: Decisions(table, days), Question: question,
+		Book: ledgerdb.New(p.parts.asked.DB), Trial: trial, Horizon: horizon, Decisions: decisions, Question: question,
 		WhereIs: whereIs(s, look.Find), Elsewhere: look.Find, Around: look.Around, Complete: answers,
 	}, auth, p.log)
 	if err != nil {

@@ -28,19 +28,19 @@ func shareLook(s config.Settings, db *store.Store, sight inspect.Sight) *lookup.
 	return lookup.NewShared(inspect.Looking(s, db, sight))
 }
 
-// decisions are the stored ones of the table and of archived days.
-type decisions struct {
+// stored are the decisions of the table and of archived days.
+type stored struct {
 	*historydb.Reader
 	both cold.Store
 }
 
 // Decisions joins the table with archived days.
 func Decisions(table *historydb.Reader, days *cold.Days) reader.Store {
-	return decisions{table, cold.Store{Table: table, Days: days}}
+	return stored{table, cold.Store{Table: table, Days: days}}
 }
 
 // Search is that of [reader.Store]. The other questions are about the table alone.
-func (d decisions) Search(ctx context.Context, f reader.Filter, p reader.Page) (reader.Found, error) {
+func (d stored) Search(ctx context.Context, f reader.Filter, p reader.Page) (reader.Found, error) {
 	return d.both.Search(ctx, f, p)
 }
 
