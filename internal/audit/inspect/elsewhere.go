@@ -8,6 +8,7 @@ import (
 
 	"docket/internal/audit/verify"
 	"docket/internal/history/archive"
+	"docket/internal/history/cold"
 	"docket/internal/history/lookup"
 	"docket/internal/kafka"
 	"docket/internal/postgres/db"
@@ -24,12 +25,29 @@ type Sight struct {
 	// Spools are the spool directories; if empty, those of the settings.
 	Spools []string
 	// Shelf opens the storage of archives; nil: they are not searched.
-	Shelf  func(where string) (archive.Shelf, error)
+	Shelf func(where string) (archive.Shelf, error)
+	// Days reads archived days; nil: those of the settings, if Shelf is there.
+	Days   *cold.Days
 	Limits lookup.Limits
 	// Topics is open for all lookups; nil: each connects to Kafka.
 	Topics lookup.Topics
 	// Quiet is that of [lookup.Look].
 	Quiet func() (until time.Time, ok bool)
+}
+
+func (sight Sight) days(s config.Settings, db *store.Store) *cold.Days {
+	if sight.Days != nil || sight.Shelf == nil {
+		return sight.Days
+	}
+	return ArchivedDays(s, db, sight.Shelf)
+}
+
+// ArchivedDays reads the archived days of the settings. Without DOCKET_ARCHIVE_TO it reads nothing.
+func ArchivedDays(s config.Settings, db *store.Store, open func(where string) (archive.Shelf, error)) *cold.Days {
+	return cold.New(cold.Config{
+		Where: s.ArchiveTo, Shelf: func() (archive.Shelf, error) { return open(s.ArchiveTo) }, Table: historydb.NewArchives(db.DB).Name(),
+		LineBytes: archive.MostLine(int64(s.MaxRecordBytes)), Hint: hint,
+	})
 }
 
 // Looking makes a lookup by id.
@@ -39,7 +57,7 @@ func Looking(s config.Settings, db *store.Store, sight Sight) *lookup.Look {
 		spools = lookup.Spools(s.SpoolDir)
 	}
 	return &lookup.Look{
-		Settings: s, Rows: historydb.NewReader(db.DB).ByID, Book: ledgerdb.New(db.DB), Spools: spools, Shelf: sight.Shelf, Table: historydb.NewArchives(db.DB).Name(), Limits: sight.Limits, Hint: hint, Quiet: sight.Quiet,
+		Settings: s, Rows: historydb.NewReader(db.DB).ByID, Book: ledgerdb.New(db.DB), Spools: spools, Shelf: sight.Shelf, Days: sight.days(s, db), Limits: sight.Limits, Hint: hint, Quiet: sight.Quiet,
 		Topics: func() (lookup.Topics, func(), error) {
 			if sight.Topics != nil {
 				return sight.Topics, func() {}, nil
@@ -89,6 +107,7 @@ func (s *System) everywhere(ctx context.Context, w *Whereabouts, id string) ([]v
 		rows = append(rows, verify.Row{Place: verify.Place{Topic: d.Topic, Partition: d.Partition, Offset: d.Offset, Index: d.Index}, ID: d.ID, Time: d.Time, StoredAt: d.StoredAt})
 		add(d.Topic, d.Partition, d.Offset)
 	}
+	a.Shown() // none is shown as a decision here
 	for _, e := range a.Letters {
 		if e.Origin.Partition < 0 || e.Cause.Kind == envelope.Foreign { // the place of a foreign letter is its own
 			w.Refused = append(w.Refused, e)

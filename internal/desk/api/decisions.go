@@ -9,38 +9,40 @@ import (
 	"time"
 
 	"docket/internal/history/complete"
+	"docket/internal/history/lookup"
 	"docket/internal/history/reader"
 )
 
 // Decision is a stored decision.
 type Decision struct {
-	ID          string          `json:"decision_id"`
-	Timestamp   time.Time       `json:"timestamp"`
-	Verdict     reader.Verdict  `json:"verdict" enum:"allowed,denied,undefined,error,other"`
-	Allowed     *bool           `json:"allowed,omitempty" doc:"Without it the result says neither"`
-	Path        *string         `json:"path,omitempty"`
-	Service     *string         `json:"service,omitempty"`
-	RequestedBy *string         `json:"requested_by,omitempty"`
-	ReqID       *int64          `json:"req_id,omitempty"`
-	OPAID       *string         `json:"opa_id,omitempty"`
-	OPAVersion  *string         `json:"opa_version,omitempty"`
-	Labels      json.RawMessage `json:"labels,omitempty"`
-	Bundles     json.RawMessage `json:"bundles,omitempty"`
-	Origin      Origin          `json:"origin"`
-	StoredAt    time.Time       `json:"stored_at"`
-	Shard       string          `json:"shard,omitempty" doc:"The shard that has it. Without shards it is missing"`
-	UploadedBy  *string         `json:"uploaded_by,omitempty" doc:"The client of the collector: the name of its token or certificate. Missing where no collector took the decision, or where no key proves it"`
-	Edited      *reader.Edit    `json:"edited,omitempty" doc:"The edit of a dead letter that produced it: it is not what OPA sent. What changed and the original are there where the payload is"`
-	Ahead       int64           `json:"ahead_seconds,omitempty" doc:"How much later its timestamp is than when it was stored, where that is more than an hour: a clock was wrong, or the timestamp was made up"`
-	Unfaithful  []string        `json:"unfaithful,omitempty" doc:"JSON pointers to where the payload is not what came, as jsonb cannot hold that. The empty one points to all of it"`
-	Unreadable  bool            `json:"unreadable,omitempty" doc:"The payload, labels and bundles are missing: an earlier release stored numbers whose text takes far more memory than they do"`
-	Decision    json.RawMessage `json:"decision,omitempty" doc:"All of it, where it was asked for. It may be personal data"`
+	ID          string             `json:"decision_id"`
+	Timestamp   time.Time          `json:"timestamp"`
+	Verdict     reader.Verdict     `json:"verdict" enum:"allowed,denied,undefined,error,other"`
+	Allowed     *bool              `json:"allowed,omitempty" doc:"Without it the result says neither"`
+	Path        *string            `json:"path,omitempty"`
+	Service     *string            `json:"service,omitempty"`
+	RequestedBy *string            `json:"requested_by,omitempty"`
+	ReqID       *int64             `json:"req_id,omitempty"`
+	OPAID       *string            `json:"opa_id,omitempty"`
+	OPAVersion  *string            `json:"opa_version,omitempty"`
+	Labels      json.RawMessage    `json:"labels,omitempty"`
+	Bundles     json.RawMessage    `json:"bundles,omitempty"`
+	Origin      Origin             `json:"origin"`
+	StoredAt    time.Time          `json:"stored_at"`
+	Shard       string             `json:"shard,omitempty" doc:"The shard that has it. Without shards it is missing"`
+	UploadedBy  *string            `json:"uploaded_by,omitempty" doc:"The client of the collector: the name of its token or certificate. Missing where no collector took the decision, or where no key proves it"`
+	Edited      *reader.Edit       `json:"edited,omitempty" doc:"The edit of a dead letter that produced it: it is not what OPA sent. What changed and the original are there where the payload is"`
+	Ahead       int64              `json:"ahead_seconds,omitempty" doc:"How much later its timestamp is than when it was stored, where that is more than an hour: a clock was wrong, or the timestamp was made up"`
+	Unfaithful  []string           `json:"unfaithful,omitempty" doc:"JSON pointers to where the payload is not what came, as jsonb cannot hold that. The empty one points to all of it"`
+	Unreadable  bool               `json:"unreadable,omitempty" doc:"The payload, labels and bundles are missing: an earlier release stored numbers whose text takes far more memory than they do"`
+	Archived    *reader.ArchivedIn `json:"archived,omitempty" doc:"The archive that it was read from, as the table does not have it"`
+	Decision    json.RawMessage    `json:"decision,omitempty" doc:"All of it, where it was asked for. It may be personal data"`
 }
 
 func decisionOf(d reader.Decision) Decision {
 	return Decision{
 		ID: d.ID, Timestamp: d.Time.UTC(), Verdict: d.Verdict, Allowed: d.Allowed, Path: d.Path, Service: d.Service, RequestedBy: d.RequestedBy, ReqID: d.ReqID,
-		OPAID: d.OPAID, OPAVersion: d.OPAVersion, Labels: d.Labels, Bundles: d.Bundles, StoredAt: d.StoredAt.UTC(), Shard: d.Shard, UploadedBy: d.UploadedBy, Edited: d.Edit, Ahead: int64(d.Ahead() / time.Second), Decision: d.Raw, Unfaithful: d.Unfaithful, Unreadable: d.Unreadable,
+		OPAID: d.OPAID, OPAVersion: d.OPAVersion, Labels: d.Labels, Bundles: d.Bundles, StoredAt: d.StoredAt.UTC(), Shard: d.Shard, UploadedBy: d.UploadedBy, Edited: d.Edit, Ahead: int64(d.Ahead() / time.Second), Decision: d.Raw, Unfaithful: d.Unfaithful, Unreadable: d.Unreadable, Archived: d.Archived,
 		Origin: Origin{Topic: d.Topic, Partition: d.Partition, Offset: d.Offset, Index: &d.Index},
 	}
 }
@@ -145,6 +147,7 @@ type DecisionList struct {
 	Next         string     `json:"next,omitempty" doc:"What to give as after; without it there are no more"`
 	Later        *time.Time `json:"later,omitempty" doc:"On the first page without until, the newest first: decisions that fit, or may fit, are dated from here on, more than an hour ahead of now, and are left out. Ask with since for them"`
 	EditsUnknown string     `json:"edits_unknown,omitempty" doc:"Why it is not known which of these an edit of the last minutes produced, and who edited"`
+	NotLooked    []string   `json:"not_looked,omitempty" doc:"Archived days of the asked range that were not read completely, and why. Other decisions that fit can be there"`
 	Reached      *time.Time `json:"reached,omitempty" doc:"How far was looked, where time was over before the page was full: go on with next"`
 	reader.Completeness
 	Partly
@@ -215,8 +218,8 @@ func (s *api) search(ctx context.Context, c caller, in *searchInput) (*searchOut
 		s.read(c, "search-decisions", found.Decisions, in.Payload)
 	}
 	unknown := s.edits(ctx, found.Decisions, in.Payload)
-	return &searchOutput{DecisionList{Decisions: decisionsOf(found.Decisions), Next: found.Next, Later: moment(later), EditsUnknown: unknown, Reached: moment(found.Reached),
-		Completeness: begun.End(complete.Facts{Found: len(found.Decisions) > 0, Partly: !found.Reached.IsZero()})}}, nil
+	return &searchOutput{DecisionList{Decisions: decisionsOf(found.Decisions), Next: found.Next, Later: moment(later), EditsUnknown: unknown, NotLooked: reader.GapTexts(found.NotLooked), Reached: moment(found.Reached),
+		Completeness: begun.End(complete.FactsOf(found.Decisions, !found.Reached.IsZero() || len(found.NotLooked) > 0))}}, nil
 }
 
 // rangeOf returns the part of a filter that counts what waits.
@@ -237,6 +240,7 @@ func (s *api) page(ctx context.Context, f reader.Filter, p reader.Page) (reader.
 		}
 		all.Decisions = append(all.Decisions, part.Decisions...)
 		all.Next, all.Reached, p.After = part.Next, part.Reached, part.Next
+		all.NotLooked = append(all.NotLooked, part.NotLooked...)
 		for _, d := range part.Decisions {
 			size += len(d.Raw)
 		}
@@ -248,14 +252,15 @@ func (s *api) page(ctx context.Context, f reader.Filter, p reader.Page) (reader.
 
 func (s *api) decision(ctx context.Context, c caller, in *DecisionPath) (*decisionsOutput, error) {
 	begun := s.Complete.Begin(ctx, complete.Range{})
-	all, err := s.byID(ctx, in.ID, begun)
+	all, a, err := s.byID(ctx, in.ID, begun)
+	if err == nil && a == nil {
+		a, err = s.around(ctx, all[0].ID)
+	}
 	if err != nil {
 		return nil, err
 	}
-	around, err := s.around(ctx, all)
-	if err != nil {
-		return nil, err
-	}
+	all = lookup.Join(all, a.Archived)
+	around := elsewhereOf(a)
 	s.read(c, "show-decision", all, true)
 	unknown := s.edits(ctx, all, true)
 	return &decisionsOutput{DecisionsOfID{Decisions: decisionsOf(all), EditsUnknown: unknown, Elsewhere: around, Completeness: begun.End(around.facts())}}, nil
@@ -274,25 +279,26 @@ func (s *api) edits(ctx context.Context, decisions []reader.Decision, payload bo
 	}
 }
 
-// byID returns the decisions of an id, or of the only id with these first characters: at least one.
-func (s *api) byID(ctx context.Context, id string, begun complete.Begun) ([]reader.Decision, error) {
+// byID returns the decisions of an id, or of the only id with these first characters: at least one. The other homes are
+// asked only if no row has it. Then the answer is theirs, else nil.
+func (s *api) byID(ctx context.Context, id string, begun complete.Begun) ([]reader.Decision, *lookup.Answer, error) {
 	if strings.ContainsRune(id, 0) || strings.ToValidUTF8(id, "") != id {
-		return nil, faulty("path.id", "text in UTF-8 without U+0000")
+		return nil, nil, faulty("path.id", "text in UTF-8 without U+0000")
 	}
 	all, err := reader.Named(ctx, s.Decisions, id)
 	var several *reader.AmbiguousError
 	switch {
 	case errors.As(err, &several):
-		return nil, problem(http.StatusConflict, "more than one decision begins like that", "give more characters of the id")
+		return nil, nil, problem(http.StatusConflict, "more than one decision begins like that", "give more characters of the id")
 	case errors.Is(err, reader.ErrWhole):
-		return nil, problem(http.StatusNotFound, "no decision of that id is stored, and there was no time to find one that begins like that", "give the whole id")
+		return nil, nil, problem(http.StatusNotFound, "no decision of that id is stored, and there was no time to find one that begins like that", "give the whole id")
 	case err != nil:
-		return nil, ofReader(err)
+		return nil, nil, ofReader(err)
 	}
 	if len(all) == 0 {
 		return s.absent(ctx, id, begun)
 	}
-	return all, nil
+	return all, nil, nil
 }
 
 // read logs who read which decisions. Without payload the request matched against payloads.

@@ -35,36 +35,34 @@ func lettersOf(all []ledger.Entry) (out []Letter) {
 }
 
 // everywhere looks for an id in every home.
-func (s *api) everywhere(ctx context.Context, id string) (lookup.Answer, error) {
+func (s *api) everywhere(ctx context.Context, id string) (*lookup.Answer, error) {
 	if s.Elsewhere != nil {
-		return s.Elsewhere(ctx, id)
+		a, err := s.Elsewhere(ctx, id)
+		return &a, err
 	}
 	look := lookup.Look{Rows: s.Decisions.ByID, Book: s.Book, Now: s.Now}
-	return look.Find(ctx, id), nil
+	a := look.Find(ctx, id)
+	return &a, nil
 }
 
-// around looks for other records with the ids of stored decisions.
-func (s *api) around(ctx context.Context, all []reader.Decision) (Elsewhere, error) {
-	look := s.everywhere
-	if s.Around != nil {
-		look = s.Around
+// around looks for other records with the id of stored decisions.
+func (s *api) around(ctx context.Context, id string) (*lookup.Answer, error) {
+	if s.Around == nil {
+		return s.everywhere(ctx, id)
 	}
-	a, err := look(ctx, all[0].ID)
-	if err != nil {
-		return Elsewhere{}, err
-	}
-	return elsewhereOf(&a), nil
+	a, err := s.Around(ctx, id)
+	return &a, err
 }
 
-// absent looks for an id without a row. It returns decisions that were stored meanwhile. Otherwise the problem says
-// where the id is, and which places were not searched.
-func (s *api) absent(ctx context.Context, id string, begun complete.Begun) ([]reader.Decision, error) {
+// absent looks for an id without a row. It returns decisions of archived days, and those that were stored meanwhile.
+// Otherwise the problem says where the id is, and which places were not searched.
+func (s *api) absent(ctx context.Context, id string, begun complete.Begun) ([]reader.Decision, *lookup.Answer, error) {
 	a, err := s.everywhere(ctx, id)
-	switch {
-	case err != nil:
-		return nil, err
-	case len(a.Rows) > 0:
-		return a.Rows, nil
+	if err != nil {
+		return nil, nil, err
+	}
+	if all := a.Stored(); len(all) > 0 {
+		return all, a, nil
 	}
 	p := problem(http.StatusNotFound, "no decision of that id is stored, and none was found in any other place", "see looked for the places; where the id is shortened, give all of it")
 	switch {
@@ -75,8 +73,8 @@ func (s *api) absent(ctx context.Context, id string, begun complete.Begun) ([]re
 	case !a.Complete():
 		p.Detail, p.Hint = "no decision of that id is stored; if it is elsewhere is not known, as not every place was looked at completely", "see not_looked for the places; GET /api/v1/where-is?q= looks for longer"
 	}
-	found := elsewhereOf(&a)
+	found := elsewhereOf(a)
 	said := begun.End(complete.Facts{Partly: !a.Complete()})
 	p.Elsewhere, p.Completeness = &found, &said
-	return nil, p
+	return nil, nil, p
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"docket/internal/history/complete"
+	"docket/internal/history/lookup"
 	"docket/internal/history/reader"
 	"docket/internal/record/subject"
 )
@@ -63,10 +64,14 @@ func (s *api) explanations() {
 
 func (s *api) why(ctx context.Context, c caller, in *whyInput) (*whyOutput, error) {
 	begun := s.Complete.Begin(ctx, complete.Range{})
-	all, err := s.byID(ctx, in.ID, begun)
+	all, a, err := s.byID(ctx, in.ID, begun)
+	if err == nil && a == nil {
+		a, err = s.around(ctx, all[0].ID)
+	}
 	if err != nil {
 		return nil, err
 	}
+	all = lookup.Join(all, a.Archived)
 	d := all[len(all)-1]
 	if !in.Timestamp.IsZero() {
 		found := false
@@ -89,6 +94,7 @@ func (s *api) why(ctx context.Context, c caller, in *whyInput) (*whyOutput, erro
 	one := []reader.Decision{d}
 	unknown := s.edits(ctx, one, true)
 	d = one[0]
+	q.ArchiveBy = time.Now().Add(archivesFor)
 	x, err := reader.Why(ctx, s.Decisions, d, q)
 	if err != nil {
 		return nil, ofReader(err)
@@ -96,13 +102,13 @@ func (s *api) why(ctx context.Context, c caller, in *whyInput) (*whyOutput, erro
 	if unknown != "" {
 		x.Notes = append(x.Notes, unknown)
 	}
-	around, err := s.around(ctx, all)
-	if err != nil {
-		return nil, err
-	}
+	a.Shown(d)
 	s.read(c, "explain-decision", append([]reader.Decision{d}, neighbours(x)...), true)
-	return &whyOutput{Explained{Explanation: x, Elsewhere: around, Completeness: begun.End(around.facts())}}, nil
+	return &whyOutput{Explained{Explanation: x, Elsewhere: elsewhereOf(a), Completeness: begun.End(complete.FactsOf(one, !a.Complete()))}}, nil
 }
+
+// archivesFor limits the search of archived days for decisions around one.
+const archivesFor = 5 * time.Second
 
 // neighbours are the other decisions in an explanation.
 func neighbours(x reader.Explanation) []reader.Decision {
@@ -124,7 +130,7 @@ func neighbours(x reader.Explanation) []reader.Decision {
 func (s *api) diff(ctx context.Context, c caller, in *diffInput) (*diffOutput, error) {
 	var two [2]reader.Decision
 	for i, id := range []string{in.A, in.B} {
-		all, err := s.byID(ctx, id, complete.Begun{})
+		all, _, err := s.byID(ctx, id, complete.Begun{})
 		if err != nil {
 			return nil, err
 		}

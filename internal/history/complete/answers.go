@@ -97,6 +97,15 @@ type Facts struct {
 	Partly   bool // some place was not searched completely
 }
 
+// FactsOf are those of an answer with these decisions.
+func FactsOf(decisions []reader.Decision, partly bool) Facts {
+	f := Facts{Found: len(decisions) > 0, Partly: partly}
+	for i := range decisions {
+		f.Archived = f.Archived || decisions[i].Archived != nil
+	}
+	return f
+}
+
 // End says how complete the answer is.
 func (b Begun) End(f Facts) reader.Completeness {
 	c := reader.Completeness{Freshness: b.freshness(f), DeadLettered: b.dead}

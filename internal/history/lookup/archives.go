@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"docket/internal/history/archive"
+	"docket/internal/history/reader"
 	"docket/internal/record/envelope"
 )
 
-// archives names the archived days, and reads the archived dead letters.
+// archives reads the archived dead letters. The archived days come later.
 func (s *search) archives(ctx context.Context, limits Limits) {
 	where := s.look.Settings.ArchiveTo
 	switch {
@@ -32,23 +34,48 @@ func (s *search) archives(ctx context.Context, limits Limits) {
 	if c, ok := shelf.(interface{ Close() }); ok {
 		defer c.Close()
 	}
-	s.days(ctx, shelf, where)
 	s.archivedLetters(ctx, shelf, where, limits)
 }
 
-// days names the archived days. Their rows are not read.
-func (s *search) days(ctx context.Context, shelf archive.Shelf, where string) {
-	name := "archived days in " + where
-	switch days, err := archive.Days(ctx, shelf, s.look.Table); {
-	case err != nil:
-		s.failed(name, s.plainly(err))
-	case len(days) == 0:
-		s.looked(name, "there are none")
-	case len(days) == 1:
-		s.missed(name, fmt.Sprintf("%s was not looked into: docket restore --day %[1]s", days[0]))
-	default:
-		s.missed(name, fmt.Sprintf("%d days from %s to %s were not looked into: docket archive list, docket restore --day DAY", len(days), days[0], days[len(days)-1]))
+// days reads the archived days. A day that leaves the table has its archive by then, so it comes after the rows.
+func (s *search) days(ctx context.Context, limits Limits) {
+	if s.look.Days.None() || s.look.Shelf == nil {
+		return // archives has said so
 	}
+	ctx, cancel := context.WithTimeout(ctx, limits.Within)
+	defer cancel()
+	found := s.look.Days.Find(ctx, s.order)
+	s.archived = found.Decisions
+	for _, a := range s.answers {
+		a.NotLooked = append(a.NotLooked, found.Gaps...)
+	}
+	name := "archived days in " + s.look.Settings.ArchiveTo
+	switch {
+	case found.Days > 0:
+		s.looked(name, fmt.Sprintf("%d days", found.Days))
+	case len(found.Gaps) == 0:
+		s.looked(name, "there are none")
+	}
+}
+
+// join adds archived decisions to an answer. One with the identity of a row is a record of that row, or claims its id.
+func (s *search) join(a *Answer) {
+	for _, d := range s.archived {
+		if d.ID != a.ID {
+			continue
+		}
+		if !slices.ContainsFunc(a.Rows, func(r reader.Decision) bool { return r.Time.Equal(d.Time) }) {
+			a.Archived = append(a.Archived, d)
+			continue
+		}
+		s.found(d.ID, inArchive(d), d.Raw)
+	}
+}
+
+// inArchive tells of a decision of an archived day.
+func inArchive(d reader.Decision) Found {
+	return Found{Where: InArchive, Name: d.Archived.File, Day: d.Archived.Day, Partition: envelope.NoPlace, Offset: envelope.NoPlace, Time: d.Time,
+		Origin: envelope.Origin{Topic: d.Topic, Partition: d.Partition, Offset: d.Offset, Index: d.Index}}
 }
 
 func (s *search) archivedLetters(ctx context.Context, shelf archive.Shelf, where string, limits Limits) {

@@ -10,6 +10,7 @@ import (
 
 	"docket/internal/desk/ledger"
 	"docket/internal/history/archive"
+	"docket/internal/history/cold"
 	"docket/internal/history/reader"
 	"docket/internal/record/envelope"
 	"docket/internal/service/config"
@@ -68,8 +69,8 @@ type Look struct {
 	Spools []string
 	// Shelf opens the storage of archives; nil: this program does not read them.
 	Shelf func(where string) (archive.Shelf, error)
-	// Table is the name of the table of decisions in archives.
-	Table  string
+	// Days reads archived days; nil: their rows are not read.
+	Days   *cold.Days
 	Limits Limits
 	// Hint returns advice about an error; nil: none.
 	Hint func(error) string
@@ -100,12 +101,7 @@ func (p Searched) String() string {
 }
 
 // Gap is a place that was not searched completely.
-type Gap struct {
-	Name string
-	Why  string
-}
-
-func (g Gap) String() string { return g.Name + ": " + g.Why }
+type Gap = reader.Gap
 
 // Where is the kind of place of a [Found].
 type Where string
@@ -118,6 +114,7 @@ const (
 	Exhausted Where = "exhausted"       // and not in the ledger yet
 	Spooled   Where = "spooled"         // on this host
 	Archived  Where = "archived_letter" // closed; removed from the ledger or still in it
+	InArchive Where = "archived"        // a decision of an archived day
 )
 
 // Found is a record with the id.
@@ -150,8 +147,11 @@ type Found struct {
 type Answer struct {
 	ID string
 	At time.Time
-	// Rows are the decisions in the table. They are read after the other places, because records move there.
+	// Rows are the decisions in the table. They are read after the places from which records move there, and before
+	// archived days, to which they move.
 	Rows []reader.Decision
+	// Archived are decisions of archived days with an identity that no row has, oldest first, with their payload.
+	Archived []reader.Decision
 	// Letters are dead letters of the ledger with the id that are other decisions than the rows.
 	Letters []ledger.Entry
 	// Found are records elsewhere with the id.
@@ -166,7 +166,33 @@ type Answer struct {
 func (a *Answer) Complete() bool { return len(a.NotLooked) == 0 }
 
 // Nowhere reports that no searched place has the id. Only with a complete answer it does not exist.
-func (a *Answer) Nowhere() bool { return len(a.Rows)+len(a.Letters)+len(a.Found) == 0 }
+func (a *Answer) Nowhere() bool {
+	return len(a.Rows)+len(a.Archived)+len(a.Letters)+len(a.Found) == 0
+}
+
+// Stored returns the decisions of the table and of archived days, oldest first.
+func (a *Answer) Stored() []reader.Decision { return Join(a.Rows, a.Archived) }
+
+// Shown moves archived decisions that are not among the shown ones to Found.
+func (a *Answer) Shown(shown ...reader.Decision) {
+	for _, d := range a.Archived {
+		if !slices.ContainsFunc(shown, func(s reader.Decision) bool { return s.ID == d.ID && s.Time.Equal(d.Time) }) {
+			a.Found = append(a.Found, inArchive(d))
+		}
+	}
+}
+
+// Join merges decisions of the table with those of archived days that have another identity, oldest first.
+func Join(rows, archived []reader.Decision) []reader.Decision {
+	all := slices.Clone(rows)
+	for _, d := range archived {
+		if !slices.ContainsFunc(rows, func(r reader.Decision) bool { return r.ID == d.ID && r.Time.Equal(d.Time) }) {
+			all = append(all, d)
+		}
+	}
+	slices.SortFunc(all, func(a, b reader.Decision) int { return reader.SpotOf(a).Compare(reader.SpotOf(b)) })
+	return all
+}
 
 // Elsewhere returns those of Found that are other decisions than the rows.
 func (a *Answer) Elsewhere() []Found {
@@ -188,8 +214,8 @@ const (
 func (l *Look) Find(ctx context.Context, id string) Answer { return l.All(ctx, []string{id})[0] }
 
 // All looks for several ids at once, and answers in their order. Records move meanwhile: from the source and the
-// spools to the parking topic, then to the dead-letter topics, the ledger and the rows. It searches in that order, so
-// that it sees a moving record at least once.
+// spools to the parking topic, then to the dead-letter topics, the ledger, the rows and the archived days. It searches in
+// that order, so that it sees a moving record at least once.
 func (l *Look) All(ctx context.Context, ids []string) []Answer {
 	if len(l.Shards) > 0 {
 		return l.allShards(ctx, ids)
@@ -206,6 +232,7 @@ func (l *Look) All(ctx context.Context, ids []string) []Answer {
 	s.scan(within, topics, letters, limits)
 	s.archives(ctx, limits)
 	s.rows(ctx)
+	s.days(ctx, limits)
 	return s.done()
 }
 
@@ -231,8 +258,13 @@ func (l *Look) Around(ctx context.Context, id string) (Answer, bool) {
 	s.quiet(s.letters(ctx), until)
 	s.archives(ctx, limits)
 	s.rows(ctx)
+	limits.Within = min(limits.Within, aroundDays)
+	s.days(ctx, limits)
 	return s.done()[0], true
 }
+
+// aroundDays limits the reading of archived days for an id that has a row. Days with an index need less.
+const aroundDays = 500 * time.Millisecond
 
 // search is one search for some ids.
 type search struct {
@@ -247,6 +279,8 @@ type search struct {
 	// found there.
 	ranges []ledger.Surplus
 	spools []spoolRead
+	// archived are decisions of archived days.
+	archived []reader.Decision
 }
 
 type position struct {
@@ -270,7 +304,7 @@ func (s *search) looked(name, note string) {
 
 func (s *search) missed(name, why string) {
 	for _, a := range s.answers {
-		a.NotLooked = append(a.NotLooked, Gap{name, why})
+		a.NotLooked = append(a.NotLooked, Gap{Name: name, Why: why})
 	}
 }
 
@@ -368,6 +402,7 @@ func (s *search) done() []Answer {
 		for _, e := range a.Letters {
 			entered[e.ID] = true
 		}
+		s.join(a)
 		a.Letters = ledger.Others(a.Letters, places)
 		a.Letters = a.Letters[:min(len(a.Letters), mostLetters)]
 		// The ledger has it, with more facts.

@@ -22,10 +22,12 @@ import (
 
 	"docket/internal/desk/ledger"
 	"docket/internal/history/archive"
+	"docket/internal/history/cold"
 	"docket/internal/history/reader"
 	"docket/internal/record/decision"
 	"docket/internal/record/envelope"
 	"docket/internal/service/config"
+	"docket/internal/testkit/archivetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -60,10 +62,12 @@ func newWorld(t *testing.T) *world {
 func (w *world) look() *Look {
 	s := config.Settings{KafkaTopic: "logs", KafkaParkingTopic: "parking", KafkaDLQTopic: "dlq", KafkaParkingDLQTopic: "parking-dlq", KafkaGroup: "g", ParkingGroup: "p", DeskGroup: "d",
 		ArchiveTo: w.shelf, HeaderKey: config.Secret(w.keys), LaneNames: w.lanes}
+	shelf := func(where string) (archive.Shelf, error) { return archive.Dir(where), nil }
 	return &Look{
-		Settings: s, Book: w, Spools: w.spools, Table: "decision_logs", Limits: w.limits, Now: func() time.Time { return noon },
+		Days:     cold.New(cold.Config{Where: w.shelf, Table: "decision_logs", LineBytes: 1 << 20, Shelf: func() (archive.Shelf, error) { return shelf(w.shelf) }}),
+		Settings: s, Book: w, Spools: w.spools, Limits: w.limits, Now: func() time.Time { return noon },
 		Topics: func() (Topics, func(), error) { return w, func() {}, nil },
-		Shelf:  func(where string) (archive.Shelf, error) { return archive.Dir(where), nil },
+		Shelf:  shelf,
 		Rows: func(context.Context, string) ([]reader.Decision, error) {
 			w.moved("rows")
 			return w.rows, w.noTable
@@ -210,9 +214,10 @@ func TestFind_EachPlace(t *testing.T) {
 				w.t.Fatal(err)
 			}
 		}, Spooled, "1700000001_a_2.jsonl.gz, for logs, decided"},
-		"in a broken spool":  {func(w *world) { w.spool(file, spooled(w.t, "dlq", log("d-1", ""))[:60]) }, "", ""},
-		"archived letter":    {func(w *world) { archiveLetters(w, "d-1", "x") }, Archived, "; docket restore --dead-letters --day 2026-03-01"},
-		"without any record": {func(w *world) { w.put("parking", log("d-10", "")) }, "", ""},
+		"in a broken spool":                   {func(w *world) { w.spool(file, spooled(w.t, "dlq", log("d-1", ""))[:60]) }, "", ""},
+		"archived letter, in an archived day": {func(w *world) { archiveLetters(w, "d-1", "x"); archiveDay(w, "x") }, Archived, "; docket restore"},
+		"archived letter":                     {func(w *world) { archiveLetters(w, "d-1", "x") }, Archived, "; docket restore --dead-letters --day 2026-03-01"},
+		"without any record":                  {func(w *world) { w.put("parking", log("d-10", "")) }, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -352,20 +357,17 @@ func TestFind_NotLooked(t *testing.T) {
 		name string // of the gap
 		why  string
 	}{
-		"too many records":  {func(w *world) { many(w, "parking"); w.limits.Records = 5 }, "parked records in parking", "only the first 5 of up to 6 records were read"},
-		"too many bytes":    {func(w *world) { many(w, "logs"); w.limits.Bytes = 200 }, "records of logs that are not read yet", "only the first 3 of up to 6 records were read"},
-		"out of time":       {func(w *world) { many(w, "dlq"); w.hang, w.limits.Within = "dlq", 50*time.Millisecond }, "dead letters in dlq that are not in the ledger yet", "it timed out after 50ms: 5 of up to 6 records were read"},
-		"not allowed":       {func(w *world) { w.broken["parking-dlq"] = errors.New("no right") }, "dead letters in parking-dlq that are not in the ledger yet", "no right"},
-		"no ledger":         {func(w *world) { w.noLedger = errors.New("away") }, "the ledger of dead letters", "away"},
-		"no table":          {func(w *world) { w.noTable = errors.New("away") }, "the rows of decision_logs", "away"},
-		"a broken file":     {func(w *world) { w.spool(file, []byte("no gzip")) }, "the spool ", "1 of 1 files cannot be read whole, the first is " + file},
-		"a set aside file":  {func(w *world) { w.spool("corrupt/"+file, spooled(w.t, "dlq", log("x", ""))) }, "the spool ", "the first is corrupt/" + file},
-		"no spool here":     {func(w *world) { w.spools = []string{filepath.Join(w.t.TempDir(), "gone")} }, "spools", "on this host"},
-		"too large a spool": {func(w *world) { w.spool(file, spooled(w.t, "dlq", strings.Repeat("x", 900))); w.limits.Bytes = 500 }, "the spool ", "it holds more than 500 bytes"},
-		"an archived day":   {func(w *world) { day(w, "decision_logs-2026-03-01-001-3f9a2c-4f397d52.manifest.json") }, "archived days in ", "2026-03-01 was not looked into: docket restore --day 2026-03-01"},
-		"archived days": {func(w *world) {
-			day(w, "decision_logs-2026-03-01-001-3f9a2c-4f397d52.manifest.json", "decision_logs-2026-03-04-001-3f9a2c-4f397d52.manifest.json")
-		}, "archived days in ", "2 days from 2026-03-01 to 2026-03-04 were not looked into"},
+		"too many records":   {func(w *world) { many(w, "parking"); w.limits.Records = 5 }, "parked records in parking", "only the first 5 of up to 6 records were read"},
+		"too many bytes":     {func(w *world) { many(w, "logs"); w.limits.Bytes = 200 }, "records of logs that are not read yet", "only the first 3 of up to 6 records were read"},
+		"out of time":        {func(w *world) { many(w, "dlq"); w.hang, w.limits.Within = "dlq", 50*time.Millisecond }, "dead letters in dlq that are not in the ledger yet", "it timed out after 50ms: 5 of up to 6 records were read"},
+		"not allowed":        {func(w *world) { w.broken["parking-dlq"] = errors.New("no right") }, "dead letters in parking-dlq that are not in the ledger yet", "no right"},
+		"no ledger":          {func(w *world) { w.noLedger = errors.New("away") }, "the ledger of dead letters", "away"},
+		"no table":           {func(w *world) { w.noTable = errors.New("away") }, "the rows of decision_logs", "away"},
+		"a broken file":      {func(w *world) { w.spool(file, []byte("no gzip")) }, "the spool ", "1 of 1 files cannot be read whole, the first is " + file},
+		"a set aside file":   {func(w *world) { w.spool("corrupt/"+file, spooled(w.t, "dlq", log("x", ""))) }, "the spool ", "the first is corrupt/" + file},
+		"no spool here":      {func(w *world) { w.spools = []string{filepath.Join(w.t.TempDir(), "gone")} }, "spools", "on this host"},
+		"too large a spool":  {func(w *world) { w.spool(file, spooled(w.t, "dlq", strings.Repeat("x", 900))); w.limits.Bytes = 500 }, "the spool ", "it holds more than 500 bytes"},
+		"an archived day":    {func(w *world) { day(w, "decision_logs-2026-03-01-001-3f9a2c-4f397d52.manifest.json") }, "archived day 2026-03-01 in ", "its manifest is not valid JSON"},
 		"a broken archive":   {func(w *world) { day(w, "dead_letters-2026-03-01-001-3f9a2c-4f397d52.manifest.json") }, "archived dead letters in ", "is broken"},
 		"too large archives": {func(w *world) { archiveLetters(w, "x"); w.limits.Bytes = 50 }, "archived dead letters in ", "only the newest 0 of 1 archives were read"},
 		"no shelf":           {func(w *world) { w.shelf = "" }, "archives", "DOCKET_ARCHIVE_TO is not set"},
@@ -640,5 +642,67 @@ func TestShared_OneScan(t *testing.T) {
 	wait.Wait()
 	if len(scans) != 2 || len(scans[1]) != 11 {
 		t.Errorf("scans: %v", scans)
+	}
+}
+
+// archiveDay archives decisions with these ids.
+func archiveDay(w *world, ids ...string) {
+	var all []reader.Decision
+	for i, id := range ids {
+		d := reader.Decision{Row: reader.Row{ID: id, Time: noon.Add(-time.Hour), Topic: "logs", Offset: int64(i)}, Raw: json.RawMessage(log(id, ""))}
+		all = append(all, d)
+	}
+	if _, err := archivetest.Write(w.t.Context(), archive.Dir(w.shelf), 0, all...); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// TestFind_ArchivedDays: a decision of an archived day is found without a restore, and once if the table has it, too.
+func TestFind_ArchivedDays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	archiveDay(w, "d-1", "x")
+	a := w.find()
+	if len(a.Archived) != 1 || a.Archived[0].ID != "d-1" || a.Archived[0].Archived.Day != "2026-05-01" || !a.Complete() || a.Nowhere() || len(a.Found) != 0 {
+		t.Fatalf("%+v", a)
+	}
+	if i := slices.IndexFunc(a.Looked, func(p Searched) bool { return p.String() == "archived days in "+w.shelf+": 1 days" }); i < 0 {
+		t.Errorf("looked at %v", a.Looked)
+	}
+	row := a.Archived[0]
+	row.Archived = nil
+	if a.Shown(); len(a.Found) != 1 || a.Found[0].Where != InArchive || a.Found[0].Day != "2026-05-01" {
+		t.Errorf("%+v", a.Found)
+	}
+	w.rows = []reader.Decision{row}
+	a = w.find()
+	if len(a.Archived) != 0 || len(a.Stored()) != 1 || len(a.Copies()) != 1 || !strings.Contains(a.Found[0].Text(noon), "the same decision as the row") {
+		t.Errorf("%+v", a)
+	}
+	w.rows[0].Raw = json.RawMessage(log("d-1", `,"other":1`))
+	if a = w.find(); len(a.Elsewhere()) != 1 || a.Elsewhere()[0].Where != InArchive {
+		t.Errorf("another payload under the identity is not told: %+v", a.Found)
+	}
+	w.rows[0].Time = w.rows[0].Time.Add(time.Second)
+	if a = w.find(); len(a.Archived) != 1 || len(a.Stored()) != 2 {
+		t.Errorf("another time: %+v", a)
+	}
+}
+
+// TestFind_DayLeavesTheTable: a day that is archived during the look is seen in the table or in its archive.
+func TestFind_DayLeavesTheTable(t *testing.T) {
+	t.Parallel()
+	for _, step := range []string{"ledger", "surplus", "rows"} {
+		w := newWorld(t)
+		w.rows = []reader.Decision{{Row: reader.Row{ID: "d-1", Time: noon.Add(-time.Hour)}, Raw: json.RawMessage(log("d-1", ""))}}
+		w.moved = func(at string) {
+			if at == step && len(w.rows) > 0 {
+				archiveDay(w, "d-1")
+				w.rows = nil
+			}
+		}
+		if a := w.find(); a.Nowhere() {
+			t.Errorf("%s: it is nowhere", step)
+		}
 	}
 }

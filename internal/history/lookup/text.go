@@ -18,6 +18,8 @@ func (f *Found) Text(now time.Time) string {
 		add("spooled in %s, for %s", f.Name, f.To)
 	case Archived:
 		add("dead letter %s in archive %s", named(f.Code), f.Name)
+	case InArchive:
+		add("in archive file %s of %s", f.Name, f.Day)
 	case Unread:
 		add("not read yet, at %s", f.Place())
 	case Parked:
@@ -65,6 +67,8 @@ func (f *Found) next(now time.Time) string {
 		return "; its program publishes it within a minute after Kafka accepts records again"
 	case Archived:
 		return "; docket restore --dead-letters --day " + f.Day
+	case InArchive:
+		return ""
 	case Unread:
 		return "; the consumer reads it next"
 	}

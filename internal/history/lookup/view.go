@@ -8,8 +8,8 @@ import (
 
 // FoundRecord is a [Found] for programs; its field names are stable.
 type FoundRecord struct {
-	Home      Where      `json:"home" enum:"not_read,parked,dead_letter,exhausted,spooled,archived_letter" doc:"Where it is"`
-	Place     string     `json:"place" doc:"TOPIC/PARTITION/OFFSET, a spooled file or an archive"`
+	Home      Where      `json:"home" enum:"not_read,parked,dead_letter,exhausted,spooled,archived_letter,archived" doc:"Where it is"`
+	Place     string     `json:"place" doc:"TOPIC/PARTITION/OFFSET, a spooled file, an archive or a file of one"`
 	Timestamp *time.Time `json:"timestamp,omitempty" doc:"Of the decision, where it can be read"`
 	Origin    *FirstRead `json:"origin,omitempty" doc:"Where it was first read, where that is known"`
 	Lane      string     `json:"lane,omitempty" doc:"Of the topic where it was first read: default, urgent or bulk; missing where there are no lanes"`

@@ -45,6 +45,9 @@ func (x *Explanation) beside(r parsedDecision, around Around, q Question) {
 		s.SameInput = &n
 	}
 	s.Searched = searched(around)
+	for _, gap := range GapTexts(around.NotLooked) {
+		x.Notes = append(x.Notes, "not searched for other decisions of this subject: "+gap)
+	}
 	if around.Short {
 		x.Notes = append(x.Notes, "the search ran out of time: there may be more than it found")
 	}
@@ -70,6 +73,12 @@ func searched(a Around) string {
 		return fmt.Sprintf("all %d stored decisions of this subject and path before this one", a.Looked)
 	case a.Looked > 0:
 		return fmt.Sprintf("the last %d decisions of this subject and path before this one", a.Looked)
+	}
+	switch {
+	case a.Archives && len(a.NotLooked) == 0:
+		return "the stored and archived decisions of this subject and path before this one"
+	case a.Archives:
+		return "the stored and archived decisions of this subject and path before this one; not all archived days"
 	}
 	return "the stored decisions of this subject and path before this one; not archived ones"
 }

@@ -60,6 +60,8 @@ type Explanation struct {
 	Ahead int64 `json:"ahead_seconds,omitempty"`
 	// Unreadable is [Row.Unreadable].
 	Unreadable bool `json:"unreadable,omitempty"`
+	// Archived is [Row.Archived].
+	Archived *ArchivedIn `json:"archived,omitempty"`
 
 	Since  *Since      `json:"since,omitempty"`
 	Before []Neighbour `json:"before"` // the nearest first
@@ -142,6 +144,8 @@ type Question struct {
 	// SameInput also looks for the last decision with the same input that ended otherwise. That may read many
 	// decisions.
 	SameInput bool
+	// ArchiveBy is that of [Page], for all searches of the question together.
+	ArchiveBy time.Time
 }
 
 // MaxNeighbours is the limit of [Question].
@@ -151,7 +155,7 @@ const MaxNeighbours = 50
 func Explain(d Decision, around Around, q Question) Explanation {
 	r := parseDecision(d, q)
 	x := Explanation{
-		DecisionID: d.ID, Timestamp: d.Time.UTC(), Verdict: r.said.verdict, VerdictFrom: r.said.from, VerdictStored: d.Verdict, Unfaithful: d.Unfaithful, UploadedBy: d.UploadedBy, Edited: d.Edit, Ahead: int64(d.Ahead() / time.Second), Unreadable: d.Unreadable,
+		DecisionID: d.ID, Timestamp: d.Time.UTC(), Verdict: r.said.verdict, VerdictFrom: r.said.from, VerdictStored: d.Verdict, Unfaithful: d.Unfaithful, UploadedBy: d.UploadedBy, Edited: d.Edit, Ahead: int64(d.Ahead() / time.Second), Unreadable: d.Unreadable, Archived: d.Archived,
 		Path: r.path, Query: cutText(r.whole.get("query").str()), Reasons: notNil(r.said.reasons), MoreReasons: r.said.more, Spoke: notNil(r.said.spoke),
 		Score: r.said.score, Response: r.said.response, Bundles: r.bundles(), OPA: r.opa(), Asked: r.asked(q),
 		Masked: r.pointers("masked"), Erased: r.pointers("erased"), Evaluation: r.evaluation(),

@@ -78,6 +78,8 @@ type Row struct {
 	// Unreadable says that payload, labels and bundles are missing, because their text would take far more memory. An
 	// earlier release stored numbers such as 1e30000 unchanged.
 	Unreadable bool
+	// Archived is the archive that the decision was read from; nil: it is a row of the table.
+	Archived *ArchivedIn
 }
 
 // Decision is a row with its payload.
@@ -96,6 +98,9 @@ type Page struct {
 	Oldest bool
 	// Payload includes Raw.
 	Payload bool
+	// ArchiveBy limits the reading of archived days: those not read by then are in [Found.NotLooked]. Zero: a search
+	// that runs out of time has a Next, and continues there.
+	ArchiveBy time.Time
 }
 
 // MaxLimit limits the decisions of one page.
@@ -109,6 +114,10 @@ type Found struct {
 	Next string
 	// Reached is how far the search came if it ran out of time; zero: the page is full, or the last.
 	Reached time.Time
+	// Archives says that archived days were searched, too.
+	Archives bool
+	// NotLooked are archived days of the asked range that were not read completely.
+	NotLooked []Gap
 }
 
 // ErrCursor says that a cursor is invalid, or of another order.

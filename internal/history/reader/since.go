@@ -30,8 +30,22 @@ type Around struct {
 	Short bool
 	// InputTooLong says that SameInput could not be searched.
 	InputTooLong bool
+	// Archives says that archived days were searched, too.
+	Archives bool
+	// NotLooked are archived days that were not read completely.
+	NotLooked []Gap
 
 	parts Parts // shards that some search missed
+}
+
+// met notes how far a page looked into archives.
+func (a *Around) met(found Found) {
+	a.Archives = a.Archives || found.Archives
+	for _, g := range found.NotLooked {
+		if !slices.Contains(a.NotLooked, g) {
+			a.NotLooked = append(a.NotLooked, g)
+		}
+	}
 }
 
 // Since says since when a subject's decisions of a path end as this one did.
@@ -128,12 +142,12 @@ func find(ctx context.Context, store Store, d Decision, q Question) (Around, err
 		var err error
 		before := f
 		before.Until = d.Time
-		if a.Before, err = a.search(ctx, store, before, n, false, d); err != nil {
+		if a.Before, err = a.search(ctx, store, before, q.page(n, false), d); err != nil {
 			return a, fmt.Errorf("find decisions before: %w", err)
 		}
 		after := f
 		after.Since = d.Time
-		if a.After, err = a.search(ctx, store, after, n, true, d); err != nil {
+		if a.After, err = a.search(ctx, store, after, q.page(n, true), d); err != nil {
 			return a, fmt.Errorf("find decisions behind: %w", err)
 		}
 	}
@@ -143,15 +157,22 @@ func find(ctx context.Context, store Store, d Decision, q Question) (Around, err
 	return a, nil
 }
 
-// search returns the first n matching decisions without self, even if a store's pages are short.
-func (a *Around) search(ctx context.Context, store Store, f Filter, n int, oldest bool, self Decision) ([]Decision, error) {
+// page chooses the first n decisions.
+func (q Question) page(n int, oldest bool) Page {
+	return Page{Limit: n, Payload: true, Oldest: oldest, ArchiveBy: q.ArchiveBy}
+}
+
+// search returns the first matching decisions of a page without self, even if a store's pages are short.
+func (a *Around) search(ctx context.Context, store Store, f Filter, p Page, self Decision) ([]Decision, error) {
 	var all []Decision
-	p := Page{Limit: n + 1, Payload: true, Oldest: oldest}
+	n := p.Limit
+	p.Limit++
 	for range lookPages {
 		found, err := store.Search(ctx, f, p)
 		if err = a.parts.Pass(err); err != nil {
 			return nil, err
 		}
+		a.met(found)
 		for _, d := range found.Decisions {
 			if d.ID != self.ID || !d.Time.Equal(self.Time) {
 				all = append(all, d)
@@ -165,8 +186,8 @@ func (a *Around) search(ctx context.Context, store Store, f Filter, n int, oldes
 	return all, nil
 }
 
-func (a *Around) one(ctx context.Context, store Store, f Filter, oldest bool) (*Decision, error) {
-	found, err := a.search(ctx, store, f, 1, oldest, Decision{})
+func (a *Around) one(ctx context.Context, store Store, f Filter, p Page) (*Decision, error) {
+	found, err := a.search(ctx, store, f, p, Decision{})
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
@@ -189,13 +210,13 @@ func (a *Around) turn(ctx context.Context, store Store, d Decision, r parsedDeci
 		return err
 	}
 	if !known {
-		if a.Otherwise, err = a.one(ctx, store, otherwise, false); err != nil {
+		if a.Otherwise, err = a.one(ctx, store, otherwise, q.page(1, false)); err != nil {
 			return err
 		}
 		if a.Otherwise != nil {
 			same.Since = a.Otherwise.Time
 		}
-		if a.First, err = a.one(ctx, store, same, true); err != nil {
+		if a.First, err = a.one(ctx, store, same, q.page(1, true)); err != nil {
 			return err
 		}
 	}
@@ -208,7 +229,7 @@ func (a *Around) turn(ctx context.Context, store Store, d Decision, r parsedDeci
 		return nil
 	}
 	otherwise.Matches = append(slices.Clone(f.Matches), Match{In: "input", Value: text})
-	a.SameInput, err = a.one(ctx, store, otherwise, false)
+	a.SameInput, err = a.one(ctx, store, otherwise, q.page(1, false))
 	return err
 }
 
@@ -216,12 +237,13 @@ func (a *Around) turn(ctx context.Context, store Store, d Decision, r parsedDeci
 func (a *Around) lookThrough(ctx context.Context, store Store, d Decision, r parsedDecision, f Filter, q Question) error {
 	input := r.whole.get("input")
 	done := func() bool { return a.Otherwise != nil && (!q.SameInput || a.SameInput != nil || input == nil) }
-	page := Page{Limit: heavyPage, Payload: true}
+	page := q.page(heavyPage, false)
 	for range max(lookPages, lookBack/heavyPage) {
 		found, err := store.Search(ctx, f, page)
 		if err = a.parts.Pass(err); err != nil {
 			return err
 		}
+		a.met(found)
 		size := 0
 		for _, earlier := range found.Decisions {
 			a.Looked++

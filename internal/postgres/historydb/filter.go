@@ -1,7 +1,6 @@
 package historydb
 
 import (
-	"net"
 	"regexp"
 	"strconv"
 	"strings"
@@ -74,32 +73,18 @@ const askerSQL = `rtrim(d.requested_by, '0123456789') COLLATE "C"`
 // askers are the values of askerSQL among which those of who are.
 func askers(who string) []string {
 	exact := strings.TrimRight(who, "0123456789")
-	if hasPort(who) {
+	if reader.HasPort(who) {
 		return []string{exact}
 	}
-	return []string{exact, portless(who)}
-}
-
-// hasPort says whether who names one port of a host.
-func hasPort(who string) bool {
-	_, port, err := net.SplitHostPort(who)
-	return err == nil && port != ""
-}
-
-// portless is what all the ports of a host begin with.
-func portless(host string) string {
-	if strings.Contains(host, ":") && !strings.HasPrefix(host, "[") {
-		return "[" + host + "]:" // IPv6 as people write it
-	}
-	return strings.TrimSuffix(host, ":") + ":"
+	return []string{exact, reader.Portless(who)}
 }
 
 func requestedBySQL(who string, args *[]any) string {
 	exact := `d.requested_by = ` + db.Arg(args, who) + `::text`
-	if hasPort(who) {
+	if reader.HasPort(who) {
 		return exact
 	}
-	return "(" + exact + " OR " + askerSQL + " = " + db.Arg(args, portless(who)) + "::text)"
+	return "(" + exact + " OR " + askerSQL + " = " + db.Arg(args, reader.Portless(who)) + "::text)"
 }
 
 var (

@@ -112,6 +112,22 @@ func (r *Reader) ByID(ctx context.Context, id string) (all []reader.Decision, er
 	return all, nil
 }
 
+// Having returns the decisions of the table with one of the identities, with their payload, in no order.
+func (r *Reader) Having(ctx context.Context, of []reader.Spot) (all []reader.Decision, err error) {
+	keys := make([]key, len(of))
+	for i, at := range of {
+		keys[i] = key{ts: at.Time, id: at.ID}
+	}
+	err = r.look(ctx, r.patience(ctx), func(ctx context.Context, tx pgx.Tx) error {
+		all, err = r.decisions(ctx, tx, keys, true)
+		return err
+	})
+	if err != nil {
+		return nil, db.Clean("look for decisions of archived days", err)
+	}
+	return all, nil
+}
+
 // key is a decision's identity.
 type key struct {
 	ts time.Time

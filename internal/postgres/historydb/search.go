@@ -2,9 +2,6 @@ package historydb
 
 import (
 	"context"
-	"encoding/base64"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -21,38 +18,11 @@ type spot struct {
 	set bool
 }
 
-// The version of cursors; the letter is their order.
-const newestCursor, oldestCursor = "1n", "1o"
+func (s spot) cursor(oldest bool) string { return reader.Spot{Time: s.at, ID: s.id}.Cursor(oldest) }
 
-func cursorOf(oldest bool) string {
-	if oldest {
-		return oldestCursor
-	}
-	return newestCursor
-}
-
-func (s spot) cursor(oldest bool) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(cursorOf(oldest) + strconv.FormatInt(s.at.UnixMicro(), 36) + " " + s.id))
-}
-
-func parseCursor(text string, oldest bool) (s spot, err error) {
-	if text == "" {
-		return s, nil
-	}
-	plain, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil {
-		return s, reader.ErrCursor
-	}
-	rest, ours := strings.CutPrefix(string(plain), cursorOf(oldest))
-	at, id, cut := strings.Cut(rest, " ")
-	micros, err := strconv.ParseInt(at, 36, 64)
-	if !ours || !cut || err != nil || strings.ContainsRune(id, 0) || strings.ToValidUTF8(id, "") != id {
-		return s, reader.ErrCursor
-	}
-	if s = (spot{at: time.UnixMicro(micros).UTC(), id: id, set: true}); s.at.Year() < -1 || s.at.Year() > 10_000 {
-		return spot{}, reader.ErrCursor
-	}
-	return s, nil
+func parseCursor(text string, oldest bool) (spot, error) {
+	at, err := reader.ParseCursor(text, oldest)
+	return spot{at: at.Time, id: at.ID, set: text != "" && err == nil}, err
 }
 
 // How a search walks: in windows of time, each begun where the last one ended.

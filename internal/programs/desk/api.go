@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"docket/internal/audit/inspect"
 	"docket/internal/desk/api"
 	"docket/internal/desk/worker"
 	"docket/internal/history/complete"
@@ -49,10 +50,11 @@ func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg prom
 		return err
 	}
 	rows := historydb.NewReader(p.parts.asked.DB)
+	days := inspect.ArchivedDays(s, p.parts.asked, shelfOf(s))
+	decisions, states := Decisions(rows, days), state.Store(rows)
 	p.complete = NewWatch(s, p.parts.reader)
-	look := shareLook(s, p.parts.asked, p.parts.reader, func() (time.Time, bool) { return p.complete.Status().Read() })
+	look := shareLook(s, p.parts.asked, inspect.Sight{Topics: p.parts.reader, Days: days, Quiet: func() (time.Time, bool) { return p.complete.Status().Read() }})
 	answers := &complete.Answers{Books: rows, Status: func(context.Context) complete.Status { return p.complete.Status() }}
-	decisions, states := reader.Store(rows), state.Store(rows)
 	if all := p.parts.everywhere; all != nil { // it is not known what waits for the other shards, and their states are not here
 		decisions, states, look, answers = all.Decisions, nil, lookup.NewShared(all.Look), &complete.Answers{}
 	}

@@ -9,7 +9,10 @@ import (
 	"docket/internal/desk/api"
 	"docket/internal/history/archive"
 	"docket/internal/history/archive/shelf"
+	"docket/internal/history/cold"
 	"docket/internal/history/lookup"
+	"docket/internal/history/reader"
+	"docket/internal/postgres/historydb"
 	"docket/internal/postgres/store"
 	"docket/internal/programs/cli"
 	"docket/internal/service/config"
@@ -18,10 +21,27 @@ import (
 // farBack is how far back topics are read for a decision that has no row.
 const farBack = 24 * time.Hour
 
-// shareLook makes the look-up by id of the API. Requests at the same time share one look. topics stays open, and quiet
-// says when nothing waits in them.
-func shareLook(s config.Settings, db *store.Store, topics lookup.Topics, quiet func() (time.Time, bool)) *lookup.Shared {
-	return lookup.NewShared(inspect.Looking(s, db, inspect.Sight{Shelf: shelfOf(s), Topics: topics, Quiet: quiet}))
+// shareLook makes the look-up by id of the API. Requests at the same time share one look. The topics of sight stay
+// open, and its Quiet says when nothing waits in them.
+func shareLook(s config.Settings, db *store.Store, sight inspect.Sight) *lookup.Shared {
+	sight.Shelf = shelfOf(s)
+	return lookup.NewShared(inspect.Looking(s, db, sight))
+}
+
+// stored are the decisions of the table and of archived days.
+type stored struct {
+	*historydb.Reader
+	both cold.Store
+}
+
+// Decisions joins the table with archived days.
+func Decisions(table *historydb.Reader, days *cold.Days) reader.Store {
+	return stored{table, cold.Store{Table: table, Days: days}}
+}
+
+// Search is that of [reader.Store]. The other questions are about the table alone.
+func (d stored) Search(ctx context.Context, f reader.Filter, p reader.Page) (reader.Found, error) {
+	return d.both.Search(ctx, f, p)
 }
 
 func shelfOf(s config.Settings) func(string) (archive.Shelf, error) {

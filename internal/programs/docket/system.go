@@ -54,11 +54,12 @@ func openOne(env cli.Env, s config.Settings, open func(string) (archive.Shelf, e
 	}
 	book := ledgerdb.New(db.DB)
 	decisions := historydb.NewReader(db.DB)
+	days := inspect.ArchivedDays(s, db, open)
 	return &frame.System{
-		Book: book, Trial: desk.NewTrial(s, book, db), Decisions: decisions, States: decisions,
+		Book: book, Trial: desk.NewTrial(s, book, db), Decisions: desk.Decisions(decisions, days), States: decisions,
 		Complete: desk.CompleteOnce(s, decisions), Close: db.Close,
 		Backlog: func(ctx context.Context) (worker.Backlog, error) { return desk.Backlog(ctx, s) },
-		Days:    historydb.NewArchives(db.DB), Letters: historydb.NewLetterArchives(db.DB), Shelf: open, Look: inspect.Looking(s, db, inspect.Sight{Shelf: open}),
+		Days:    historydb.NewArchives(db.DB), Letters: historydb.NewLetterArchives(db.DB), Shelf: open, Look: inspect.Looking(s, db, inspect.Sight{Shelf: open, Days: days}),
 		RestoreLimit: func() (take func(ctx context.Context, rows int) int, closed func(), err error) {
 			return restoreLimit(s)
 		},

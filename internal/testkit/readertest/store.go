@@ -93,14 +93,12 @@ func (s *Store) Asked() []reader.Filter {
 	return slices.Clone(s.asked)
 }
 
-// key is the sort key of a decision.
-func key(d reader.Decision) string { return d.Time.UTC().Format(time.RFC3339Nano) + " " + d.ID }
-
+// compare orders decisions by identity.
 func compare(a, b reader.Decision) int {
 	return cmp.Or(a.Time.Compare(b.Time), strings.Compare(a.ID, b.ID))
 }
 
-// Search implements [reader.Store]. Its cursor is the order and the key of the last decision that was read.
+// Search implements [reader.Store].
 func (s *Store) Search(_ context.Context, f reader.Filter, p reader.Page) (reader.Found, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,25 +107,22 @@ func (s *Store) Search(_ context.Context, f reader.Filter, p reader.Page) (reade
 		return reader.Found{}, s.err
 	}
 	all := slices.Clone(s.stored)
-	order, turn := "oldest ", 1
+	turn := 1
 	if !p.Oldest {
-		order, turn = "newest ", -1
+		turn = -1
 	}
 	slices.SortFunc(all, func(a, b reader.Decision) int { return turn * compare(a, b) })
+	after, err := reader.ParseCursor(p.After, p.Oldest)
+	if err != nil {
+		return reader.Found{}, err
+	}
 	if p.After != "" {
-		rest, ours := strings.CutPrefix(p.After, order)
-		stamp, id, _ := strings.Cut(rest, " ")
-		at, err := time.Parse(time.RFC3339Nano, stamp)
-		if !ours || err != nil {
-			return reader.Found{}, reader.ErrCursor
-		}
-		last := reader.Decision{Row: reader.Row{ID: id, Time: at}}
-		all = slices.DeleteFunc(all, func(d reader.Decision) bool { return turn*compare(d, last) <= 0 })
+		all = slices.DeleteFunc(all, func(d reader.Decision) bool { return turn*reader.SpotOf(d).Compare(after) <= 0 })
 	}
 	var found reader.Found
 	for i, d := range all {
 		if len(found.Decisions) == p.Limit || s.Part > 0 && i == s.Part {
-			found.Next = order + key(all[i-1])
+			found.Next = reader.SpotOf(all[i-1]).Cursor(p.Oldest)
 			if len(found.Decisions) < p.Limit {
 				found.Reached = all[i-1].Time
 			}
@@ -145,6 +140,19 @@ func shown(d reader.Decision, payload bool) reader.Decision {
 		d.Raw = nil
 	}
 	return d
+}
+
+// Having returns the stored decisions with one of the identities.
+func (s *Store) Having(_ context.Context, of []reader.Spot) ([]reader.Decision, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []reader.Decision
+	for _, d := range s.stored {
+		if slices.Contains(of, reader.SpotOf(d)) {
+			all = append(all, d)
+		}
+	}
+	return all, s.err
 }
 
 // ByID implements [reader.Store].

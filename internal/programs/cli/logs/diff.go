@@ -54,11 +54,11 @@ func (v *diff) check(args []string) (frame.Work, error) {
 	whenA, errA := instantOf("--at-a", v.atA)
 	whenB, errB := instantOf("--at-b", v.atB)
 	return func(ctx context.Context) error {
-		a, err := v.stored(ctx, args[0], "--at-a", whenA, lookup.DefaultLimits.Within, nil)
+		a, _, err := v.stored(ctx, args[0], "--at-a", whenA, lookup.DefaultLimits.Within, nil)
 		if err != nil {
 			return err
 		}
-		b, err := v.stored(ctx, args[1], "--at-b", whenB, lookup.DefaultLimits.Within, nil)
+		b, _, err := v.stored(ctx, args[1], "--at-b", whenB, lookup.DefaultLimits.Within, nil)
 		if err != nil {
 			return err
 		}

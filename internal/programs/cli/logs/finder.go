@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -189,16 +190,23 @@ func (fd finder) named(ctx context.Context, id string) ([]reader.Decision, error
 	return all, err
 }
 
-// stored is the decision of an id, and of a time where several have that id. Without begun nothing is said of how
-// complete the answer is.
-func (fd finder) stored(ctx context.Context, id, flag string, at time.Time, within time.Duration, begun *complete.Begun) (reader.Decision, error) {
+// stored is the decision of an id, and of a time where several have that id. The table is asked first, and the other
+// homes if no row has it: then the answer is theirs, else nil. Without begun nothing is said of how complete it is.
+func (fd finder) stored(ctx context.Context, id, flag string, at time.Time, within time.Duration, begun *complete.Begun) (d reader.Decision, a *lookup.Answer, err error) {
 	all, err := fd.named(ctx, id)
 	if err != nil {
-		return reader.Decision{}, err
+		return d, nil, err
 	}
-	if len(all) == 0 {
-		a := fd.elsewhere(ctx, id, nil, within)
-		if all = a.Rows; len(all) == 0 {
+	ofTime := func() bool {
+		n := slices.IndexFunc(all, func(one reader.Decision) bool { return one.Time.Equal(at.Truncate(time.Microsecond)) })
+		if n >= 0 {
+			d = all[n]
+		}
+		return n >= 0
+	}
+	if len(all) == 0 || !at.IsZero() && !ofTime() {
+		a = fd.elsewhere(ctx, id, all, within)
+		if all = a.Stored(); len(all) == 0 {
 			var said *reader.Completeness
 			if begun != nil {
 				said = fd.ended(*begun, complete.Facts{Partly: !a.Complete()})
@@ -208,20 +216,18 @@ func (fd finder) stored(ctx context.Context, id, flag string, at time.Time, with
 			}
 			fd.absent(a)
 			tellComplete(fd.Call, said)
-			return reader.Decision{}, frame.Exit(1)
+			return d, nil, frame.Exit(1)
 		}
 	}
 	if at.IsZero() && len(all) == 1 {
-		return all[0], nil
+		return all[0], a, nil
 	}
-	for _, d := range all {
-		if !at.IsZero() && d.Time.Equal(at.Truncate(time.Microsecond)) {
-			return d, nil
-		}
+	if !at.IsZero() && ofTime() {
+		return d, a, nil
 	}
 	fd.Tell("%s: %s have the id %s; select one with %s:\n", fd.Program, term.Counted(int64(len(all)), "decision"), term.Brief(all[0].ID), flag)
 	for _, d := range all {
 		fd.Tell("  %s %s  %s\n", flag, d.Time.UTC().Format(time.RFC3339Nano), d.Verdict)
 	}
-	return reader.Decision{}, frame.Exit(1)
+	return reader.Decision{}, nil, frame.Exit(1)
 }

@@ -72,6 +72,9 @@ func (p *printer) texts(decisions []reader.Decision) {
 				p.Say("approved %s\n", approvalLine(d.Edit.Approved))
 			}
 		}
+		if d.Archived != nil {
+			p.Say("in %s\n", d.Archived)
+		}
 		if d.Ahead() > 0 {
 			p.Say("dated %s\n", ahead(d))
 		}
@@ -113,6 +116,7 @@ func (p *printer) decision(d reader.Decision) {
 	p.Field("uploaded by", or(d.UploadedBy, ""))
 	p.editedBy(d.Edit)
 	p.Field("shard", d.Shard)
+	p.Field("archived in", d.Archived.String())
 	p.Field("stored", term.Moment(d.StoredAt.Truncate(time.Second), p.Now()))
 	p.Field("dated", ahead(d))
 	p.Field("altered at", unfaithful(d.Unfaithful))

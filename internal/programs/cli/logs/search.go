@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"docket/internal/history/complete"
+	"docket/internal/history/lookup"
 	"docket/internal/history/reader"
 	"docket/internal/programs/cli/frame"
 	"docket/internal/programs/cli/term"
@@ -44,10 +45,10 @@ func Search(call frame.Call) *cobra.Command {
 			"ID is a decision_id, or its first 6 or more characters. `docket why ID` explains a decision. Payloads\n" +
 			"may hold personal data and are shown only with --full. Decisions dated more than an hour ahead of now\n" +
 			"are left out, and told, unless --until, --oldest or a later --since asks for them.\n\n" +
-			"With ID, all homes are searched: rows, dead letters, unread, parked and spooled records, and archived dead\n" +
-			"letters. Each place that was not searched completely is named, such as archived days. Without ID, only rows\n" +
-			"of the table are searched. A search that finds too little stops after 30 s and prints the command that\n" +
-			"continues it.\n\n" +
+			"With ID, all homes are searched: rows, dead letters, unread, parked and spooled records, and archived\n" +
+			"days. Each place that was not searched completely is named. Without ID, rows of the table and, with\n" +
+			"DOCKET_ARCHIVE_TO, archived days are searched. A search that finds too little stops after 30 s and prints\n" +
+			"the command that continues it.\n\n" +
 			"A decision must match all flags. --path, --service, --verdict and --requested-by can be repeated: one\n" +
 			"value must match. --label and --match can be repeated: all must match.",
 		Example: "  docket logs --denied --since 2h --path 'authz/*'\n" +
@@ -136,6 +137,8 @@ func (l *search) fault(c *cobra.Command, args []string) error {
 func (l *search) searched(ctx context.Context, f reader.Filter) error {
 	began := l.Now()
 	after, n, printed := l.after, 0, -1
+	var gaps []reader.Gap
+	archived := 0
 	bounded, later := reader.Bound(f, l.oldest, began)
 	begun := begin(ctx, l.Call, complete.Range{Since: f.Since, Until: f.Until, Paths: f.Paths, Services: f.Services})
 	if l.after != "" || !reader.Later(ctx, l.Sys.Decisions, f, later) {
@@ -152,14 +155,16 @@ func (l *search) searched(ctx context.Context, f reader.Filter) error {
 		unknown := l.edits(ctx, found.Decisions, l.full)
 		n += len(found.Decisions)
 		after = found.Next
+		gaps = append(gaps, found.NotLooked...)
+		archived += fromArchives(found.Decisions)
 		spent := l.Now().Sub(began) >= searchingTime
 		last := after == "" || n >= l.limit || spent || ctx.Err() != nil
-		said := l.ended(begun, complete.Facts{Found: n > 0, Partly: after != "" && n < l.limit})
+		said := l.ended(begun, complete.Facts{Found: n > 0, Archived: archived > 0, Partly: after != "" && n < l.limit || len(gaps) > 0})
 		switch {
 		case l.lines:
 			l.jsonLines(found.Decisions)
 		case l.AsJSON:
-			l.jsonPart(found.Decisions, printed, last, after, later, unknown, said)
+			l.jsonPart(found.Decisions, printed, last, pageEnd{after, later, unknown, gaps, said})
 		case l.full:
 			l.texts(found.Decisions)
 		case len(found.Decisions) > 0:
@@ -172,6 +177,7 @@ func (l *search) searched(ctx context.Context, f reader.Filter) error {
 				l.tellEdits(unknown)
 			}
 			l.tellLater(f, later)
+			l.tellArchives(archived, gaps)
 			if !l.AsJSON || l.lines {
 				tellComplete(l.Call, said)
 				l.tellPartial()
@@ -210,6 +216,29 @@ func (l *search) tellLater(f reader.Filter, later time.Time) {
 	l.Tell("decisions dated more than %s ahead of now are not shown. To list them:\n  %s\n", term.Span(reader.AheadTolerance), strings.Join(append([]string{l.Program, "logs"}, decisionWords(f)...), " "))
 }
 
+// fromArchives counts the decisions that are only in archives.
+func fromArchives(decisions []reader.Decision) (n int) {
+	for i := range decisions {
+		if decisions[i].Archived != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// tellArchives prints how many decisions came from archived days, and which days were not read completely.
+func (l *search) tellArchives(archived int, gaps []reader.Gap) {
+	if l.AsJSON && !l.lines {
+		return
+	}
+	if archived > 0 {
+		l.Tell("%s only in archived days; --json and --full name the file\n", term.Counted(int64(archived), "decision"))
+	}
+	for _, gap := range reader.GapTexts(gaps) {
+		l.Tell("not looked at completely: %s\n", gap)
+	}
+}
+
 // reached is how far back the search came.
 func reached(found reader.Found) string {
 	if found.Reached.IsZero() {
@@ -246,7 +275,8 @@ func (l *search) one(ctx context.Context, id string) error {
 	if len(all) == 0 {
 		all = a.Rows // it was stored meanwhile
 	}
-	said := l.ended(begun, complete.Facts{Found: len(all) > 0, Partly: !a.Complete()})
+	all = lookup.Join(all, a.Archived)
+	said := l.ended(begun, complete.FactsOf(all, !a.Complete()))
 	if len(all) == 0 {
 		if l.AsJSON && !l.lines {
 			l.jsonOfID(nil, a, "", said)

@@ -69,7 +69,7 @@ func (wy *why) explain(ctx context.Context, id string, at time.Time, q reader.Qu
 		return err
 	}
 	begun := begin(ctx, wy.Call, complete.Range{})
-	d, err := wy.stored(ctx, id, "--at", at, wy.within, &begun)
+	d, a, err := wy.stored(ctx, id, "--at", at, wy.within, &begun)
 	if err != nil {
 		return err
 	}
@@ -77,13 +77,20 @@ func (wy *why) explain(ctx context.Context, id string, at time.Time, q reader.Qu
 	edits := wy.edits(ctx, one, true)
 	d = one[0]
 	looked := make(chan *lookup.Answer, 1)
-	go func() { looked <- wy.elsewhere(ctx, id, one, wy.within) }()
+	go func() {
+		if a == nil {
+			a = wy.elsewhere(ctx, id, one, wy.within)
+		}
+		looked <- a
+	}()
+	q.ArchiveBy = time.Now().Add(wy.within)
 	x, err := reader.Why(ctx, wy.Sys.Decisions, d, q)
-	a := <-looked
+	a = <-looked
+	a.Shown(d)
 	if err = wy.parts.Pass(err); err != nil {
 		return fmt.Errorf("explain %s: %w", term.Brief(d.ID), err)
 	}
-	said := wy.ended(begun, complete.Facts{Found: true, Partly: !a.Complete()})
+	said := wy.ended(begun, complete.FactsOf(one, !a.Complete()))
 	if wy.AsJSON {
 		out := jsonWhy{Explanation: x, Edits: edits, jsonElsewhere: elsewhereOf(a), Completeness: said, jsonPartial: wy.partial()}
 		if wy.full {

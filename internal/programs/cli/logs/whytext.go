@@ -20,6 +20,7 @@ func (wy *why) text(x reader.Explanation, q reader.Question, now time.Time) {
 	wy.Painted("verdict", wy.paintVerdict(string(x.Verdict)))
 	wy.Field("based on", x.VerdictFrom)
 	wy.Field("decided", x.Timestamp.Format(instant)+" ("+term.Ago(x.Timestamp, now)+")")
+	wy.Field("archived in", x.Archived.String())
 	wy.Field("policy", term.Brief(x.Rego))
 	wy.Field("query", term.Brief(x.Query))
 	wy.Field("response", term.Brief(x.Response))

@@ -18,8 +18,10 @@ import (
 	"docket/internal/desk/ledger"
 	"docket/internal/desk/worker"
 	"docket/internal/history/archive"
+	"docket/internal/history/cold"
 	"docket/internal/history/complete"
 	"docket/internal/history/lookup"
+	"docket/internal/history/reader"
 	"docket/internal/programs/cli"
 	"docket/internal/programs/cli/frame"
 	"docket/internal/programs/cli/pick"
@@ -97,6 +99,7 @@ type world struct {
 	topics   func() (lookup.Topics, func(), error)
 	spools   []string
 	shelf    archive.Shelf
+	both     func(*readertest.Store, *cold.Days) reader.Store // joins the table with archived days; nil: the table alone
 	horizon  []worker.HorizonLine
 	backlog  func(ctx context.Context) (worker.Backlog, error) // nil: all dead letters are in the ledger
 	terminal term.Terminal
@@ -157,8 +160,12 @@ func (w *world) call(args ...string) result {
 			if w.shelf != nil {
 				sys.Shelf = func(string) (archive.Shelf, error) { return w.shelf, nil }
 			}
+			days := cold.New(cold.Config{Where: settings.ArchiveTo, Table: "decision_logs", LineBytes: 1 << 20, Shelf: func() (archive.Shelf, error) { return sys.Shelf(settings.ArchiveTo) }})
+			if w.both != nil {
+				sys.Decisions = w.both(w.store, days)
+			}
 			sys.Look = &lookup.Look{
-				Settings: settings, Rows: w.store.ByID, Book: w.book, Table: "decision_logs", Shelf: sys.Shelf, Topics: w.topics, Spools: w.spools,
+				Settings: settings, Rows: w.store.ByID, Book: w.book, Days: days, Shelf: sys.Shelf, Topics: w.topics, Spools: w.spools,
 				Now: func() time.Time { return now },
 			}
 			return sys, nil

@@ -1,0 +1,55 @@
+package cold
+
+import (
+	"context"
+
+	"docket/internal/history/archive"
+	"docket/internal/history/reader"
+)
+
+// Archive is one archive of a day, in one of the formats. Its errors are safe to show.
+type Archive interface {
+	// Fast reports whether a question reads only parts of the files.
+	Fast() bool
+	// Find returns the decisions with one of the ids, with their payload, at most [mostOfID] of each.
+	Find(ctx context.Context, ids []string) ([]reader.Decision, error)
+	// Search returns decisions behind q.After that fit, in the order of the question. more says that there may be
+	// others behind the last one: at least q.Limit were found, or together they have too many bytes.
+	Search(ctx context.Context, q Query) (found []reader.Decision, more bool, err error)
+}
+
+// Query asks for decisions of one archive.
+type Query struct {
+	Filter reader.Filter
+	After  reader.Spot
+	Oldest bool
+	Limit  int
+	// Payload keeps Raw.
+	Payload bool
+}
+
+// behind reports whether a decision comes after q.After.
+func (q Query) behind(d reader.Decision) bool {
+	if q.After.IsZero() {
+		return true
+	}
+	order := reader.SpotOf(d).Compare(q.After)
+	return q.Oldest && order > 0 || !q.Oldest && order < 0
+}
+
+// Format opens an archive by its manifest. mostLine limits a row, in bytes.
+type Format func(shelf archive.Shelf, m *archive.Manifest, mostLine int64) Archive
+
+// Formats opens archives of every format that this program reads. It keeps the ends of files in memory.
+func Formats() Format {
+	e := &ends{}
+	return func(shelf archive.Shelf, m *archive.Manifest, mostLine int64) Archive {
+		if m.Format == archive.FormatParquet {
+			return &columns{shelf: shelf, manifest: m, ends: e}
+		}
+		return &lines{shelf: shelf, manifest: m, most: mostLine}
+	}
+}
+
+// mostOfID limits the decisions of one id in one archive.
+const mostOfID = 10

@@ -1,0 +1,179 @@
+package cold
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"docket/internal/history/archive"
+	"docket/internal/history/archive/columnar"
+	"docket/internal/history/reader"
+)
+
+// columns is an archive of Parquet files. A question reads the end of each file, which is kept, and then only the
+// parts that filters and bounds do not rule out.
+type columns struct {
+	shelf    archive.Shelf
+	manifest *archive.Manifest
+	ends     *ends
+}
+
+func (c *columns) Fast() bool { return true }
+
+// filesAtOnce limits the files of one archive that are asked at once.
+const filesAtOnce = 4
+
+// Find asks all files, several at once.
+func (c *columns) Find(ctx context.Context, ids []string) ([]reader.Decision, error) {
+	files := make([][]reader.Decision, len(c.manifest.Files))
+	work, ctx := errgroup.WithContext(ctx)
+	work.SetLimit(filesAtOnce)
+	for i, of := range c.manifest.Files {
+		work.Go(func() error {
+			f, err := c.ends.open(ctx, c.shelf, of)
+			if err != nil {
+				return c.failed(of.Name, err)
+			}
+			for _, id := range ids {
+				rows, err := f.Find(ctx, id)
+				if err != nil {
+					return c.failed(of.Name, err)
+				}
+				for _, r := range rows[:min(len(rows), mostOfID)] {
+					d, err := c.decision(r, of.Name)
+					if err != nil {
+						return err
+					}
+					files[i] = append(files[i], d)
+				}
+			}
+			return nil
+		})
+	}
+	if err := work.Wait(); err != nil {
+		return nil, err
+	}
+	return slices.Concat(files...), nil
+}
+
+// Search asks one file after another in the order of the question, as they are in the order of their rows.
+func (c *columns) Search(ctx context.Context, q Query) ([]reader.Decision, bool, error) {
+	files := slices.Clone(c.manifest.Files)
+	if !q.Oldest {
+		slices.Reverse(files)
+	}
+	asked := columnar.Question{Since: q.Filter.Since, Until: q.Filter.Until, Paths: q.Filter.Paths, Services: q.Filter.Services, Verdicts: q.Filter.Verdicts, Oldest: q.Oldest}
+	if !q.After.IsZero() {
+		asked.After = &columnar.Place{Time: q.After.Time, ID: q.After.ID}
+	}
+	var found []reader.Decision
+	size, more := 0, false
+	for _, of := range files {
+		f, err := c.ends.open(ctx, c.shelf, of)
+		if err != nil {
+			return nil, false, c.failed(of.Name, err)
+		}
+		err = f.Search(ctx, asked, func(r columnar.Row) (bool, error) {
+			if err := ctx.Err(); err != nil {
+				return false, err
+			}
+			d, err := c.decision(r, of.Name)
+			if err != nil {
+				return false, err
+			}
+			if !q.behind(d) || !q.Filter.Fits(d) {
+				return true, nil
+			}
+			if len(found) >= q.Limit || size > mostKept {
+				more = true
+				return false, nil
+			}
+			if !q.Payload {
+				d.Raw = nil
+			}
+			found, size = append(found, d), size+sizeOf(d)
+			return true, nil
+		})
+		if err != nil {
+			return nil, false, c.failed(of.Name, err)
+		}
+		if more {
+			break
+		}
+	}
+	return found, more, nil
+}
+
+// decision reads the line of a row, which belongs to it.
+func (c *columns) decision(r columnar.Row, file string) (reader.Decision, error) {
+	columns := row{}
+	d, err := reader.Decision{}, parseRow(r.Line, columns)
+	if err == nil {
+		d, err = columns.decision()
+	}
+	if err != nil {
+		return d, &archive.BrokenError{Archive: c.manifest.Name(), Problem: err.Error()}
+	}
+	d.Archived = &reader.ArchivedIn{Day: c.manifest.Day, Archive: c.manifest.Name(), File: file}
+	return owned(d, true), nil
+}
+
+// failed names the file of an error.
+func (c *columns) failed(file string, err error) error {
+	var damage *columnar.DamageError
+	if errors.As(err, &damage) {
+		return &archive.BrokenError{Archive: c.manifest.Name(), Problem: file + " " + damage.Problem}
+	}
+	return err
+}
+
+// mostEnds limits the files whose ends are kept.
+const mostEnds = 512
+
+// ends keeps open files, which have the description at their end in memory. A file never changes.
+type ends struct {
+	mu    sync.Mutex
+	files map[archive.File]*columnar.File
+	order []archive.File // the last used one last
+}
+
+// open opens a file, or returns it from memory.
+func (e *ends) open(ctx context.Context, shelf archive.Shelf, of archive.File) (*columnar.File, error) {
+	if f := e.known(of); f != nil {
+		return f, nil
+	}
+	f, err := columnar.Open(ctx, archive.At(shelf, of.Name), of.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.files == nil {
+		e.files = map[archive.File]*columnar.File{}
+	}
+	if e.files[of] == nil {
+		e.order = append(e.order, of)
+	}
+	e.files[of] = f
+	if len(e.order) > mostEnds {
+		delete(e.files, e.order[0])
+		e.order = e.order[1:]
+	}
+	return f, nil
+}
+
+func (e *ends) known(of archive.File) *columnar.File {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	f := e.files[of]
+	if f == nil {
+		return nil
+	}
+	if i := slices.Index(e.order, of); i >= 0 {
+		e.order = append(slices.Delete(e.order, i, i+1), of)
+	}
+	return f
+}

@@ -1,0 +1,254 @@
+package cold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"docket/internal/history/archive"
+	"docket/internal/history/reader"
+)
+
+// Config says where archived days are, and how they are read.
+type Config struct {
+	// Where is the place of the archives, for people; empty: there are none, and nothing is read.
+	Where string
+	// Shelf opens the storage. One with a Close is closed after each question.
+	Shelf func() (archive.Shelf, error)
+	// Table is the name of the table in archives.
+	Table string
+	// LineBytes limits a row: see [archive.MostLine].
+	LineBytes int64
+	// Parallel is how many archives are read at once; 0: 4.
+	Parallel int
+	// Patience limits the reading of archives for one page of a search; 0: 10 s.
+	Patience time.Duration
+	// Format opens an archive; nil: [Formats].
+	Format Format
+	// Hint returns advice about an error; nil: none.
+	Hint func(error) string
+	// Now returns the time; nil: time.Now.
+	Now func() time.Time
+}
+
+// Days reads archived days. It is safe for concurrent use.
+type Days struct {
+	Config
+	ahead ahead
+}
+
+// New makes Days.
+func New(c Config) *Days {
+	if c.Parallel <= 0 {
+		c.Parallel = 4
+	}
+	if c.Patience <= 0 {
+		c.Patience = 10 * time.Second
+	}
+	if c.Format == nil {
+		c.Format = Formats()
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return &Days{Config: c}
+}
+
+// None reports whether there is no place of archives.
+func (d *Days) None() bool { return d == nil || d.Where == "" }
+
+// name is that of all archived days in a [reader.Gap].
+func (d *Days) name() string { return "archived days in " + d.Where }
+
+// told is an error in words, with advice.
+func (d *Days) told(err error) string {
+	text := strings.ReplaceAll(err.Error(), "\n", "; ") // several errors are one a line
+	if d.Hint != nil {
+		if hint := d.Hint(err); hint != "" {
+			text += "; " + hint
+		}
+	}
+	return text
+}
+
+// open opens the storage; let closes it.
+func (d *Days) open() (shelf archive.Shelf, let func(), err error) {
+	if shelf, err = d.Shelf(); err != nil {
+		return nil, nil, err
+	}
+	return shelf, func() {
+		if c, ok := shelf.(interface{ Close() }); ok {
+			c.Close()
+		}
+	}, nil
+}
+
+// day is one archived day: its archives that no other replaces, the latest first. If two have a decision, the later
+// one's counts, as in a restore.
+type day struct {
+	archive.Day
+	archives []part
+	gaps     []string // why it cannot be read completely
+}
+
+// part is an archive of a day.
+type part struct {
+	Archive
+	name string
+}
+
+// fast reports whether all of the day's archives are.
+func (d *day) fast() bool {
+	return !slices.ContainsFunc(d.archives, func(p part) bool { return !p.Fast() })
+}
+
+// load reads the manifests of a day.
+func (d *Days) load(ctx context.Context, shelf archive.Shelf, of archive.Day) (day, error) {
+	all, err := archive.Whole(ctx, shelf, d.Table, &of)
+	if all == nil && err != nil {
+		var broken *archive.BrokenError
+		if !errors.As(err, &broken) {
+			return day{Day: of}, err
+		}
+	}
+	it := day{Day: of}
+	if err != nil {
+		it.gaps = append(it.gaps, d.told(err))
+	}
+	superseded := archive.Superseded(all)
+	for _, m := range slices.Backward(all) {
+		if !superseded[m.Name()] {
+			it.archives = append(it.archives, part{d.Format(shelf, m, d.LineBytes), m.Name()})
+		}
+	}
+	return it, nil
+}
+
+// loadAll reads the manifests of days, several at once. A day that could not be read is among them, with its gap.
+func (d *Days) loadAll(ctx context.Context, shelf archive.Shelf, of []archive.Day) []day {
+	all := make([]day, len(of))
+	var work errgroup.Group
+	work.SetLimit(2 * d.Parallel)
+	for i, one := range of {
+		work.Go(func() error {
+			var err error
+			if all[i], err = d.load(ctx, shelf, one); err != nil {
+				all[i].gaps = append(all[i].gaps, d.unread(ctx, err))
+			}
+			return nil
+		})
+	}
+	_ = work.Wait() // the gaps have the errors
+	return all
+}
+
+// errLate marks a day that was not read, because the time was over.
+const errLate = "it was not read within the time"
+
+// unread says why a day was not read completely.
+func (d *Days) unread(ctx context.Context, err error) string {
+	if errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+		return errLate
+	}
+	return d.told(err)
+}
+
+// Found is the result of [Days.Find].
+type Found struct {
+	Decisions []reader.Decision // oldest first, with their payload; each identity once
+	Days      int               // that were read completely
+	Gaps      []reader.Gap
+}
+
+// Find looks for decisions by their ids in all archived days until ctx ends. Archives with an index come first, then
+// the newest.
+func (d *Days) Find(ctx context.Context, ids []string) Found {
+	shelf, let, err := d.open()
+	if err != nil {
+		return Found{Gaps: []reader.Gap{{Name: d.name(), Why: d.told(err)}}}
+	}
+	defer let()
+	of, err := archive.Days(ctx, shelf, d.Table)
+	if err != nil {
+		return Found{Gaps: []reader.Gap{{Name: d.name(), Why: d.unread(ctx, err)}}}
+	}
+	slices.Reverse(of)
+	days := d.loadAll(ctx, shelf, of)
+	answers := make([][][]reader.Decision, len(days)) // by day and archive
+	late := make([]bool, len(days))
+	var work errgroup.Group
+	work.SetLimit(d.Parallel)
+	for _, fast := range []bool{true, false} {
+		for i := range days {
+			if days[i].fast() != fast || len(days[i].gaps) > 0 && len(days[i].archives) == 0 {
+				continue
+			}
+			work.Go(func() error {
+				answers[i] = d.findIn(ctx, &days[i], ids)
+				return nil
+			})
+		}
+	}
+	_ = work.Wait() // the gaps have the errors
+	var found Found
+	for i := range days {
+		late[i] = slices.Contains(days[i].gaps, errLate)
+		seen := map[reader.Spot]bool{}
+		for _, of := range answers[i] {
+			for _, one := range of {
+				if at := reader.SpotOf(one); !seen[at] {
+					seen[at] = true
+					found.Decisions = append(found.Decisions, one)
+				}
+			}
+		}
+		if len(days[i].gaps) == 0 {
+			found.Days++
+		}
+	}
+	inOrder(found.Decisions, true)
+	found.Gaps = d.gaps(days)
+	return found
+}
+
+// findIn looks for ids in the archives of a day.
+func (d *Days) findIn(ctx context.Context, it *day, ids []string) [][]reader.Decision {
+	var all [][]reader.Decision
+	for _, p := range it.archives {
+		found, err := p.Find(ctx, ids)
+		if err != nil {
+			it.gaps = append(it.gaps, d.unread(ctx, err))
+		}
+		all = append(all, found)
+	}
+	return all
+}
+
+// gaps names the days that were not read completely. Those for which there was no time are named together.
+func (d *Days) gaps(days []day) []reader.Gap {
+	var gaps []reader.Gap
+	var late []archive.Day
+	for i := range days {
+		for _, why := range slices.Compact(days[i].gaps) {
+			if why == errLate {
+				late = append(late, days[i].Day)
+				continue
+			}
+			gaps = append(gaps, reader.Gap{Name: "archived day " + days[i].String() + " in " + d.Where, Why: why})
+		}
+	}
+	if len(late) == 0 {
+		return gaps
+	}
+	slices.SortFunc(late, func(a, b archive.Day) int { return a.Compare(b.Time) })
+	why := fmt.Sprintf("%s was not read within the time: ask for longer, or docket restore --day %[1]s", late[0])
+	if n := len(late); n > 1 {
+		why = fmt.Sprintf("%d days from %s to %s were not read within the time: ask for longer, or docket archive list, docket restore --day DAY", n, late[0], late[n-1])
+	}
+	return append(gaps, reader.Gap{Name: d.name(), Why: why})
+}
