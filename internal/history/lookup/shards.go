@@ -52,7 +52,7 @@ func (a *Answer) add(s ShardLook, of *Answer) {
 		a.Looked = append(a.Looked, Searched{inShard(shard, p.Name), p.Note})
 	}
 	for _, g := range of.NotLooked {
-		a.NotLooked = append(a.NotLooked, Gap{inShard(shard, g.Name), g.Why})
+		a.NotLooked = append(a.NotLooked, Gap{Name: inShard(shard, g.Name), Why: g.Why})
 	}
 }
 
