@@ -53,7 +53,7 @@ const (
 	statesRenew = statesLease / 3
 	statesAway  = 5 * time.Second // between two looks for the duty
 	statesPause = time.Second
-	statesRest  = 10 // pauses are so many times as long as the work, so that the duty takes a tenth of a CPU at most
+	statesRest  = 20 // pauses are so many times as long as the work
 	longestRest = 30 * time.Second
 	cleanEvery  = time.Hour
 	cleanAgain  = 10 * time.Second

@@ -142,7 +142,7 @@ func TestStates_LagAndPauses(t *testing.T) {
 		}
 		pass(19 * time.Second)
 		if n := k.done("a"); n != 1 {
-			t.Errorf("%d rounds within ten times the work", n)
+			t.Errorf("%d rounds within twenty times the work", n)
 		}
 		k.mu.Lock()
 		k.err = errors.New("away")

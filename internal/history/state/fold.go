@@ -65,6 +65,7 @@ type Fold struct {
 	Flips  []Flip // in the order of storing
 	room   int64
 	states map[Key]*folded
+	asked  map[Key]bool
 	hashes map[said]Hash // of answers, as most are alike
 	denied map[string]Denial
 	rates  map[PathRevision]*Rate
@@ -100,12 +101,29 @@ type folded struct {
 
 // New makes a fold on the known states of a batch. room limits how many states it may add.
 func New(known []State, room int64) *Fold {
-	f := &Fold{room: room, states: make(map[Key]*folded, len(known)), hashes: map[said]Hash{}, denied: map[string]Denial{}, rates: map[PathRevision]*Rate{}}
-	for i := range known {
-		f.states[known[i].Key] = &folded{State: known[i], known: true}
-	}
+	f := &Fold{room: room, states: make(map[Key]*folded, len(known)), asked: map[Key]bool{}, hashes: map[said]Hash{}, denied: map[string]Denial{}, rates: map[PathRevision]*Rate{}}
+	f.Known(known)
 	return f
 }
+
+// Known adds known states of keys that the fold does not have yet.
+func (f *Fold) Known(states []State) {
+	for i := range states {
+		f.states[states[i].Key] = &folded{State: states[i], known: true}
+	}
+}
+
+// Asked says whether the fold has a state of a key, or was told that there is none. It notes the key.
+func (f *Fold) Asked(k Key) bool {
+	if f.asked[k] {
+		return true
+	}
+	f.asked[k] = true
+	return false
+}
+
+// Size is the number of keys that the fold has.
+func (f *Fold) Size() int { return len(f.asked) }
 
 // Add folds the next decision, in the order of storing. The state of its key must be known to the fold, if it has one.
 func (f *Fold) Add(d *Decision) {

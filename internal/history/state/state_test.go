@@ -264,10 +264,10 @@ func TestApply_LateDecisionIsMarked(t *testing.T) {
 
 func TestApply_ReasonsAndRevisionKeepSince(t *testing.T) {
 	t.Parallel()
-	var s State
 	first := decided("alice", 0, "x", verdict.Denied, "r1")
-	s.Apply(&first)
 	for i, change := range []func(*Decision){func(d *Decision) { d.Revision = "r2" }, func(d *Decision) { d.Answer = "other reasons" }} {
+		var s State
+		s.Apply(&first)
 		d := first
 		d.Time = noon.Add(time.Duration(i+1) * time.Second)
 		change(&d)

@@ -25,8 +25,10 @@ type StatesConfig struct {
 const (
 	// statesSlack is for a session that took its time and is not yet on the list, and for a server's clock that is put back.
 	statesSlack = 10 * time.Second
-	// stateRows is how many decisions are in memory at a time. A state is written once for all decisions of it among these.
-	stateRows = 100_000
+	// stateRows is how many decisions are in memory at a time.
+	stateRows = 50_000
+	// stateRound is how many portions of them one transaction follows at best: the fewer, the more often a state is written.
+	stateRound = 10
 	// Spans of time that one transaction follows. They adapt to the rows that are in them.
 	firstStateSpan, leastStateSpan, mostStateSpan = 4 * time.Second, 250 * time.Millisecond, 30 * 24 * time.Hour
 	// stateStatement and stateTime limit one statement and one round.
@@ -116,9 +118,9 @@ func (s *States) Follow(ctx context.Context) (state.Round, error) {
 // adapt chooses the next span by the rows of this one.
 func (s *States) adapt(r *followRound) {
 	switch {
-	case r.Rows > int64(s.cfg.Rows):
+	case r.Rows > 2*stateRound*int64(s.cfg.Rows):
 		s.span = max(s.span/2, leastStateSpan)
-	case r.Rows <= int64(s.cfg.Rows)/3 && r.More:
+	case r.Rows <= stateRound*int64(s.cfg.Rows)/2 && r.More:
 		s.span = min(s.span*2, mostStateSpan)
 	}
 }
@@ -130,6 +132,7 @@ type followRound struct {
 	done, now   time.Time // all that was stored before done is complete
 	from, until time.Time
 	had, added  int64
+	states      *state.Fold // not written yet
 }
 
 func (r *followRound) run(ctx context.Context, tx pgx.Tx) error {
@@ -170,6 +173,9 @@ func (r *followRound) run(ctx context.Context, tx pgx.Tx) error {
 		r.until, r.More = end, true
 	}
 	if err := r.follow(ctx, tx); err != nil {
+		return err
+	}
+	if err := r.write(ctx, tx); err != nil {
 		return err
 	}
 	r.Lag = max(r.now.Sub(r.until), 0)

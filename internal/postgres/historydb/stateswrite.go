@@ -42,18 +42,31 @@ SELECT path, revision, first_at, last_at, allowed, denied
     ON CONFLICT (path, revision) DO UPDATE SET last_at = greatest(r.last_at, EXCLUDED.last_at), allowed = r.allowed + EXCLUDED.allowed, denied = r.denied + EXCLUDED.denied`
 )
 
-// fold folds decisions into the states that the table has.
+// mostFolded limits the states that are in memory. A state is written once for all decisions of it among these.
+const mostFolded = 200_000
+
+// fold folds decisions into the states that the table has, and writes these if they are many.
 func (r *followRound) fold(ctx context.Context, tx pgx.Tx, decisions []state.Decision) error {
-	if len(decisions) == 0 {
-		return nil
+	if r.states == nil {
+		r.states = state.New(nil, r.of.cfg.Most-r.had-r.added)
 	}
-	known, err := knownStates(ctx, tx, decisions)
-	if err != nil {
+	if err := r.know(ctx, tx, decisions); err != nil {
 		return err
 	}
-	f := state.New(known, r.of.cfg.Most-r.had-r.added)
 	for i := range decisions {
-		f.Add(&decisions[i])
+		r.states.Add(&decisions[i])
+	}
+	if r.states.Size() < mostFolded {
+		return nil
+	}
+	return r.write(ctx, tx)
+}
+
+// write writes what was folded.
+func (r *followRound) write(ctx context.Context, tx pgx.Tx) error {
+	f := r.states
+	if r.states = nil; f == nil {
+		return nil
 	}
 	states, added := f.Changed()
 	r.added += added
@@ -73,21 +86,24 @@ func (r *followRound) fold(ctx context.Context, tx pgx.Tx, decisions []state.Dec
 	return nil
 }
 
-// knownStates reads the states of decisions.
-func knownStates(ctx context.Context, tx pgx.Tx, decisions []state.Decision) ([]state.State, error) {
-	asked := map[state.Key]bool{}
+// know reads the states of decisions that the fold does not have yet.
+func (r *followRound) know(ctx context.Context, tx pgx.Tx, decisions []state.Decision) error {
 	var subjects, paths []string
 	for i := range decisions {
-		if k := decisions[i].Key; !asked[k] {
-			asked[k] = true
+		if k := decisions[i].Key; !r.states.Asked(k) {
 			subjects, paths = append(subjects, k.Subject), append(paths, k.Path)
 		}
 	}
+	if len(subjects) == 0 {
+		return nil
+	}
 	rows, err := tx.Query(ctx, knownStatesSQL, subjects, paths)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return pgx.CollectRows(rows, scanState)
+	known, err := pgx.CollectRows(rows, scanState)
+	r.states.Known(known)
+	return err
 }
 
 func scanState(row pgx.CollectableRow) (s state.State, err error) {

@@ -1,0 +1,127 @@
+//go:build integration
+
+package historydb_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"docket/internal/history/reader"
+	"docket/internal/history/state"
+	"docket/internal/postgres/historydb"
+	"docket/internal/record/verdict"
+)
+
+// decide stores decisions of a subject on a path, a second apart.
+func (w *stated) decide(subject, path, revision string, results ...bool) {
+	w.t.Helper()
+	for _, allowed := range results {
+		w.n++
+		w.Exec(w.t, `INSERT INTO decision_logs (decision_id, ts, path, requested_by, allowed, bundles, raw, source_topic, source_partition, source_offset, source_index)
+			VALUES ($1, $2, $3, $4, $5, jsonb_build_object('main', jsonb_build_object('revision', $6::text)),
+			        jsonb_build_object('decision_id', $1::text, 'path', $3::text, 'requested_by', $4::text, 'result', $5::boolean), 't', 0, 1, 0)`,
+			fmt.Sprintf("s%04d", w.n), w.from.Add(time.Duration(w.n)*time.Second), path, subject, allowed, revision)
+	}
+}
+
+func TestStates_ReadAsKept(t *testing.T) {
+	t.Parallel()
+	w := newStated(t, 21)
+	r := historydb.NewReader(w.pg.DB)
+	if _, _, err := r.States(t.Context(), "10.0.0.1", nil, 9); !errors.Is(err, state.ErrNone) {
+		t.Errorf("before the first round: %v", err)
+	}
+	w.decide("10.0.0.1", "a/b", "r1", true, true, false, false)
+	w.decide("10.0.0.1", "a/c", "r2", false, true)
+	w.decide("10.0.0.2", "b", "r2", false, true)
+	w.settled(w.states(3))
+	all, mark, err := r.States(t.Context(), "10.0.0.1", []string{"a/*"}, 9)
+	check(t, err)
+	if len(all) != 2 || all[0].Path != "a/b" || all[0].Verdict != verdict.Denied || all[0].Decisions != 4 || all[0].Since.ID != "s0003" || all[0].Before.ID != "s0002" || all[0].Revision != "main@r1" {
+		t.Errorf("%+v", all)
+	}
+	if mark.States != 3 || mark.SubjectsBy != "*=requested_by:host" || mark.StoredSince.After(mark.StoredBefore) || mark.FullAt != nil {
+		t.Errorf("%+v", mark)
+	}
+	if some, _, err := r.States(t.Context(), "10.0.0.1", []string{"a/c", "z"}, 1); err != nil || len(some) != 1 || some[0].Path != "a/c" {
+		t.Errorf("%+v, %v", some, err)
+	}
+	for name, test := range map[string]struct {
+		q    state.FlipQuery
+		want []int64
+	}{
+		"all": {state.FlipQuery{Limit: 9}, []int64{1, 2, 3}}, "backward": {state.FlipQuery{Limit: 2, Backward: true}, []int64{3, 2}}, "between": {state.FlipQuery{After: 1, Before: 3, Limit: 9}, []int64{2}},
+		"subject": {state.FlipQuery{Subject: "10.0.0.2", Limit: 9}, []int64{3}}, "path": {state.FlipQuery{Paths: []string{"a/*"}, Limit: 9}, []int64{1, 2}},
+		"since": {state.FlipQuery{Since: w.from.Add(6 * time.Second), Limit: 9}, []int64{2, 3}},
+	} {
+		flips, _, err := r.Flips(t.Context(), test.q)
+		check(t, err)
+		var got []int64
+		for _, f := range flips {
+			got = append(got, f.ID)
+		}
+		if diff := gocmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// Since when is the same by the state and by the search, and needs no right on the states.
+func TestWhy_SinceFromTheState(t *testing.T) {
+	t.Parallel()
+	w := newStated(t, 22)
+	w.decide("10.0.0.1", "a/b", "r1", true, true, false, false, false)
+	r := historydb.NewReader(w.pg.DB)
+	explain := func() reader.Explanation {
+		t.Helper()
+		found, err := r.ByID(t.Context(), "s0005")
+		check(t, err)
+		x, err := reader.Why(t.Context(), r, found[0], byHost)
+		check(t, err)
+		return x
+	}
+	searched := explain()
+	w.settled(w.states(3))
+	kept := explain()
+	if kept.Since.Searched == searched.Since.Searched || kept.Since.FirstID != "s0003" || kept.Since.Otherwise.DecisionID != "s0002" {
+		t.Errorf("%+v", kept.Since)
+	}
+	kept.Since.Searched = searched.Since.Searched
+	if diff := gocmp.Diff(searched.Since, kept.Since); diff != "" {
+		t.Errorf("-searched +kept:\n%s", diff)
+	}
+}
+
+// News for alerts come until they were told.
+func TestStates_NewsUntilTold(t *testing.T) {
+	t.Parallel()
+	w := newStated(t, 23)
+	s := w.states(50)
+	w.decide("10.0.0.1", "a/b", "r1", true, true, true, false)
+	w.decide("10.0.0.2", "a/b", "r2", false, false, false, true)
+	w.decide("10.0.0.2", "quiet", "r2", true)
+	w.settled(s)
+	denials, err := s.Denials(t.Context(), 9)
+	check(t, err)
+	if len(denials) != 1 || denials[0].Path != "a/b" || denials[0].ID != "s0004" {
+		t.Errorf("%+v", denials)
+	}
+	check(t, s.ToldDenials(t.Context(), []string{"a/b"}))
+	compared, err := s.Revisions(t.Context(), 4, 9)
+	check(t, err)
+	if len(compared) != 2 || compared[0].Before != nil || compared[1].Revision != "main@r2" || compared[1].Before.Revision != "main@r1" || compared[1].DenyRate()-compared[1].Before.DenyRate() != 0.5 {
+		t.Errorf("%+v", compared)
+	}
+	check(t, s.ToldRevisions(t.Context(), []state.PathRevision{compared[0].PathRevision, compared[1].PathRevision}))
+	w.decide("10.0.0.3", "a/b", "r2", false)
+	w.settled(s)
+	denials, err = s.Denials(t.Context(), 9)
+	check(t, err)
+	if compared, err = s.Revisions(t.Context(), 4, 9); err != nil || len(compared)+len(denials) != 0 {
+		t.Errorf("told, and again: %+v, %+v, %v", denials, compared, err)
+	}
+}
