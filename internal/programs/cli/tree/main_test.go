@@ -19,6 +19,7 @@ import (
 	"docket/internal/desk/worker"
 	"docket/internal/history/archive"
 	"docket/internal/history/cold"
+	"docket/internal/history/complete"
 	"docket/internal/history/lookup"
 	"docket/internal/history/reader"
 	"docket/internal/programs/cli"
@@ -93,6 +94,7 @@ type world struct {
 	trial    *trial
 	days     archive.Table
 	letters  archive.LettersTable // nil: nothing waits
+	complete *complete.Answers    // nil: nothing is said of it
 	topics   func() (lookup.Topics, func(), error)
 	spools   []string
 	shelf    archive.Shelf
@@ -141,7 +143,7 @@ func (w *world) call(args ...string) result {
 	}, frame.Options{
 		Stdin: strings.NewReader(w.stdin), Terminal: w.terminal, Now: func() time.Time { return now }, Edit: w.edit,
 		Open: func(_ cli.Env, settings config.Settings) (*frame.System, error) {
-			sys := &frame.System{Book: w.book, Decisions: w.store, Days: w.days, Letters: w.letters, Shelf: func(where string) (archive.Shelf, error) { return archive.Dir(where), nil }, Horizon: func(context.Context, time.Time) ([]worker.HorizonLine, error) { return w.horizon, nil }}
+			sys := &frame.System{Book: w.book, Complete: w.complete, Decisions: w.store, Days: w.days, Letters: w.letters, Shelf: func(where string) (archive.Shelf, error) { return archive.Dir(where), nil }, Horizon: func(context.Context, time.Time) ([]worker.HorizonLine, error) { return w.horizon, nil }}
 			sys.Backlog = func(ctx context.Context) (worker.Backlog, error) {
 				if w.backlog == nil {
 					return worker.Backlog{}, nil

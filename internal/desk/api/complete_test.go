@@ -1,0 +1,171 @@
+package api_test
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"testing"
+	"time"
+
+	"docket/internal/desk/api"
+	"docket/internal/history/complete"
+	"docket/internal/history/lookup"
+	"docket/internal/history/reader"
+	"docket/internal/testkit/completetest"
+)
+
+// completed gives a world answers that say how complete they are, by a look at l.
+func completed(t *testing.T, l *completetest.Log, b completetest.Books) func(*api.Config, *api.Ports) {
+	t.Helper()
+	return func(_ *api.Config, p *api.Ports) {
+		w := completetest.Watch(l, func() time.Time { return noon })
+		if err := w.Look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		p.Complete = &complete.Answers{Status: func(context.Context) complete.Status { return w.Status() }, Books: b, Within: time.Hour}
+	}
+}
+
+// questions are the paths of all answers that say how complete they are.
+var questions = map[string]string{
+	"search": "/decisions?limit=2", "decision": "/decisions/" + decisionID, "why": "/decisions/" + decisionID + "/why", "stats": "/decisions/stats?since=3h",
+}
+
+func TestComplete_EachAnswerSaysIt(t *testing.T) {
+	t.Parallel()
+	l := &completetest.Log{Ends: map[string]int64{completetest.Source: 9}, Done: map[string]int64{completetest.Source: 9}, Values: []string{completetest.Decision(noon, "a/b")}}
+	for name, path := range questions {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got reader.Completeness
+			newWorld(t, completed(t, l, completetest.Books{N: 4})).ask(t, "auditor", http.MethodGet, path, "").into(t, &got)
+			if got.Freshness != reader.Fresh && (name == "search" || name == "stats") {
+				t.Errorf("it is %s", got.Freshness)
+			}
+			if got.CompleteUntil == nil || !got.CompleteUntil.Equal(noon.Add(-complete.Margin)) || got.Behind == nil || *got.Behind != 0 || got.ETA == nil || *got.ETA != 0 {
+				t.Errorf("%+v", got)
+			}
+			if got.Parked == nil || *got.Parked > 1 || got.DeadLettered == nil || *got.DeadLettered != 4 || got.Spooled != nil {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+func TestComplete_UnknownIsNull(t *testing.T) {
+	t.Parallel()
+	for name, path := range questions {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got map[string]any
+			newWorld(t).ask(t, "auditor", http.MethodGet, path, "").into(t, &got)
+			for _, field := range []string{"complete_until", "behind", "eta_ms", "eta_low_ms", "eta_high_ms", "parked", "dead_lettered", "spooled"} {
+				if v, there := got[field]; !there || v != nil {
+					t.Errorf("%s is %v", field, v)
+				}
+			}
+			if got["freshness"] != "PARTIAL" {
+				t.Errorf("it is %v", got["freshness"])
+			}
+		})
+	}
+}
+
+// laterStore notes whether the ledger was asked before any row was read.
+type laterStore struct {
+	*readerStore
+	asked *bool
+	t     *testing.T
+}
+
+func (s laterStore) first() {
+	if !*s.asked {
+		s.t.Error("rows were read before the dead letters were counted")
+	}
+}
+
+func (s laterStore) Search(ctx context.Context, f reader.Filter, p reader.Page) (reader.Found, error) {
+	s.first()
+	return s.readerStore.Search(ctx, f, p)
+}
+
+func (s laterStore) ByID(ctx context.Context, id string) ([]reader.Decision, error) {
+	s.first()
+	return s.readerStore.ByID(ctx, id)
+}
+
+func (s laterStore) Stats(ctx context.Context, q reader.StatsQuery) ([]reader.Stats, error) {
+	s.first()
+	return s.readerStore.Stats(ctx, q)
+}
+
+func TestComplete_RowsAreReadLast(t *testing.T) {
+	t.Parallel()
+	for name, path := range questions {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			asked := false
+			w := newWorld(t, completed(t, &completetest.Log{}, completetest.Books{Asked: func(complete.Range) { asked = true }}), func(_ *api.Config, p *api.Ports) {
+				p.Decisions = laterStore{newStore(30), &asked, t}
+			})
+			if a := w.ask(t, "auditor", http.MethodGet, path, ""); a.code != http.StatusOK || !asked {
+				t.Errorf("%d %s", a.code, a.body)
+			}
+		})
+	}
+}
+
+func TestComplete_AsksForTheRange(t *testing.T) {
+	t.Parallel()
+	var got complete.Range
+	w := newWorld(t, completed(t, &completetest.Log{}, completetest.Books{Asked: func(r complete.Range) { got = r }}))
+	w.ask(t, "viewer", http.MethodGet, "/decisions?"+url.Values{"since": {"2026-05-01T00:00:00Z"}, "until": {"2026-05-02T00:00:00Z"}, "path": {"a/*"}, "service": {"a"}}.Encode(), "")
+	if got.Since.Day() != 1 || got.Until.Day() != 2 || len(got.Paths) != 1 || got.Paths[0] != "a/*" || len(got.Services) != 1 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestComplete_AbsentDecision(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		gaps []lookup.Gap
+		want reader.Freshness
+	}{
+		"all was searched": {nil, reader.NotFound},
+		"a place was not":  {[]lookup.Gap{{Name: "archives", Why: "away"}}, reader.Partial},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, completed(t, &completetest.Log{}, completetest.Books{}), func(_ *api.Config, p *api.Ports) {
+				p.Elsewhere = func(_ context.Context, id string) (lookup.Answer, error) {
+					return lookup.Answer{ID: id, NotLooked: c.gaps}, nil
+				}
+			})
+			p := w.ask(t, "auditor", http.MethodGet, "/decisions/no-such-decision", "").problem(t)
+			if p.Status != http.StatusNotFound || p.Completeness == nil || p.Completeness.Freshness != c.want || p.Completeness.CompleteUntil == nil {
+				t.Errorf("%+v", p)
+			}
+		})
+	}
+}
+
+// TestComplete_AroundAStoredDecision asks the fast look for an id with a row, and the whole one for another.
+func TestComplete_AroundAStoredDecision(t *testing.T) {
+	t.Parallel()
+	var around, elsewhere int
+	w := newWorld(t, func(_ *api.Config, p *api.Ports) {
+		p.Around = func(_ context.Context, id string) (lookup.Answer, error) { around++; return lookup.Answer{ID: id}, nil }
+		p.Elsewhere = func(_ context.Context, id string) (lookup.Answer, error) {
+			elsewhere++
+			return lookup.Answer{ID: id}, nil
+		}
+	})
+	w.ask(t, "auditor", http.MethodGet, "/decisions/"+decisionID, "")
+	if around != 1 || elsewhere != 0 {
+		t.Errorf("a stored decision: %d fast looks, %d whole ones", around, elsewhere)
+	}
+	w.ask(t, "auditor", http.MethodGet, "/decisions/no-such-decision", "")
+	if around != 1 || elsewhere != 1 {
+		t.Errorf("an unknown decision: %d fast looks, %d whole ones", around, elsewhere)
+	}
+}

@@ -1,0 +1,83 @@
+package lookup
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"docket/internal/desk/ledger"
+	"docket/internal/history/reader"
+	"docket/internal/record/envelope"
+)
+
+// quietWorld has a decision with a row, and a watch that says whether something waits.
+func quietWorld(t *testing.T, quiet bool) (*world, *Look) {
+	t.Helper()
+	w := newWorld(t)
+	w.rows = []reader.Decision{{Row: reader.Row{ID: "d-1", Time: noon, Topic: "logs"}}}
+	l := w.look()
+	l.Quiet = func() (time.Time, bool) { return noon.Add(-7 * time.Second), quiet }
+	return w, l
+}
+
+func TestAround_AsksNoKafka(t *testing.T) {
+	t.Parallel()
+	w, l := quietWorld(t, true)
+	asked := 0
+	l.Topics = func() (Topics, func(), error) { asked++; return w, func() {}, nil }
+	w.letters = []ledger.Entry{{Letter: ledger.Letter{ID: "letter", DecisionID: "d-1", Origin: envelope.Origin{Topic: "other"}}}}
+	a, ok := l.Around(t.Context(), "d-1")
+	if !ok || asked != 0 || len(a.Rows) != 1 || len(a.Letters) != 1 {
+		t.Errorf("%v, asked Kafka %d times: %+v", ok, asked, a)
+	}
+	named := 0
+	for _, p := range a.Looked {
+		if p.Note == "0 up to 2026-05-01T11:59:53Z" {
+			named++
+		}
+	}
+	if named != 4 {
+		t.Errorf("%d topics are named with the time until which they were read: %v", named, a.Looked)
+	}
+	whole := l.Find(t.Context(), "d-1")
+	if len(whole.Looked)+len(whole.NotLooked) != len(a.Looked)+len(a.NotLooked) {
+		t.Errorf("the whole look names other places:\n%v\n%v", whole.Looked, a.Looked)
+	}
+}
+
+func TestAround_LooksWhereSomethingWaits(t *testing.T) {
+	t.Parallel()
+	_, l := quietWorld(t, false)
+	if _, ok := l.Around(t.Context(), "d-1"); ok {
+		t.Error("it needs no look although something waits")
+	}
+	asked := 0
+	find := l.Topics
+	l.Topics = func() (Topics, func(), error) { asked++; return find() }
+	if a, err := NewShared(l).Around(t.Context(), "d-1"); err != nil || asked != 1 || len(a.Rows) != 1 {
+		t.Errorf("asked Kafka %d times: %+v, %v", asked, a, err)
+	}
+	l.Quiet = nil
+	if _, ok := l.Around(t.Context(), "d-1"); ok {
+		t.Error("it needs no look although nobody knows what waits")
+	}
+}
+
+func TestAround_LettersLeftInKafka(t *testing.T) {
+	t.Parallel()
+	w, l := quietWorld(t, true)
+	w.left = []ledger.Surplus{{Topic: "dlq", First: 3, Next: 3, Last: 5, Letters: 3, State: ledger.SurplusOpen}}
+	if _, ok := l.Around(t.Context(), "d-1"); ok {
+		t.Error("it needs no look although a desk left dead letters in Kafka")
+	}
+}
+
+func TestAround_SaysWhatItCouldNotRead(t *testing.T) {
+	t.Parallel()
+	w, l := quietWorld(t, true)
+	w.noLedger = errBound
+	a, ok := l.Around(t.Context(), "d-1")
+	if !ok || a.Complete() || !strings.Contains(a.NotLooked[0].Name, "ledger") {
+		t.Errorf("%v: %v", ok, a.NotLooked)
+	}
+}
