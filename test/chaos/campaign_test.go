@@ -127,6 +127,7 @@ type campaign struct {
 	load     *load
 	slots    []*slot
 	arms     *arms
+	asks     asks
 	resting  sync.WaitGroup // processes that killed themselves and come back
 	plan     []Fault
 	result   result
@@ -208,6 +209,8 @@ func (c *campaign) run(ctx context.Context) {
 	c.began = time.Now()
 	watching, stopWatching := context.WithCancel(ctx)
 	watchers := c.watch(watching)
+	asking := make(chan struct{})
+	go func() { defer close(asking); c.ask(watching) }()
 	loading, stopLoading := context.WithCancel(ctx)
 	pouring := c.load.start(loading)
 	operating := make(chan struct{})
@@ -229,6 +232,7 @@ func (c *campaign) run(ctx context.Context) {
 	c.settle(ctx)
 	stopWatching()
 	watchers.Wait()
+	<-asking
 	c.account(ctx)
 }
 

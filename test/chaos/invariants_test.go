@@ -21,6 +21,12 @@ func (c *campaign) invariants(ctx context.Context, evidence conservation.Evidenc
 		Seed: strconv.FormatUint(c.seed, 10), Build: commit(), Commits: c.history(), Markers: markers,
 		Backlog: c.result.backlog, Rate: settlePace,
 	}
+	history.Claims = c.asks.claims
+	var err error
+	if history.Stored, err = c.stored(ctx); err != nil {
+		c.broken("the account", "%v", err)
+	}
+	c.note("%d answers said until when they are complete", len(history.Claims))
 	history.Heals = append(history.Heals, c.result.healed)
 	if c.result.settled {
 		history.Settled = c.result.healed.Add(c.result.recovery)
@@ -37,7 +43,7 @@ func (c *campaign) invariants(ctx context.Context, evidence conservation.Evidenc
 			}
 		}
 	}
-	err := c.admin(ctx, func(ctx context.Context, adm *kadm.Client) error {
+	err = c.admin(ctx, func(ctx context.Context, adm *kadm.Client) error {
 		ends, err := adm.ListEndOffsets(ctx, c.topics()...)
 		if err == nil {
 			err = ends.Error()

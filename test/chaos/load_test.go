@@ -281,6 +281,7 @@ func (l *load) again(n int64, r *kgo.Record) bool {
 	}
 	record, ok := l.campaign.ledger.At(first.Topic, first.Partition, first.Offset)
 	if ok {
+		record.Reached = time.Time{} // it came again now
 		l.campaign.say("the source has the record of %v again at %s/%d/%d", first, r.Topic, r.Partition, r.Offset)
 		l.campaign.ledger.Acknowledged(r.Topic, r.Partition, r.Offset, record)
 	}

@@ -64,6 +64,7 @@ func scenarios() []scenario {
 		{4, "a worker is killed", killed},
 		{5, "the database is slow for 10 s", slowDatabase},
 		{8, "the low bucket is empty: the urgent lane does not feel it", emptyLow},
+		{9, "Kafka answers the desk a second late", lateKafka},
 		{10, "Redis is gone", redisGone},
 		{11, "the low lane alone, limit 450/350", lowAlone},
 		{14, "the limit on a cluster of three Redis nodes", clustered},

@@ -212,15 +212,18 @@ var breaches = map[string]map[string]breach{
 		"a row from before an answer": {func(w *world) { w.claimed(3, 5) }, "logs/1/3/0 (d-1-3): stored at 12:00:02", nil},
 		"one more than was counted": {func(w *world) {
 			w.claimed(11, 0)
-			w.in(home.Parked, 1, 11).FailedAt, w.in(home.Parked, 1, 11).Stamp = noon, noon
+			f := w.in(home.Parked, 1, 11)
+			f.FailedAt, f.Stamp = noon, noon
 		}, "logs/1/11/0 (d-1-11): stored at", nil},
 		"parked only after the answer": {func(w *world) {
 			w.claimed(11, 5)
-			w.in(home.Parked, 1, 11).FailedAt, w.in(home.Parked, 1, 11).Stamp = second(1.5), second(1.5)
+			f := w.in(home.Parked, 1, 11)
+			f.FailedAt, f.Stamp = second(1.5), second(1.5)
 		}, "logs/1/11/0 (d-1-11): stored at", nil},
 		"spooled, and the answer knew of no spool": {func(w *world) {
 			w.claimed(11, 5)
-			w.in(home.Parked, 1, 11).FailedAt, w.in(home.Parked, 1, 11).Stamp = noon, second(1.5)
+			f := w.in(home.Parked, 1, 11)
+			f.FailedAt, f.Stamp = noon, second(1.5)
 		}, "logs/1/11/0 (d-1-11): stored at", nil},
 	},
 }

@@ -72,8 +72,12 @@ type lateRow struct {
 func lateRows(m *sortedEvidence) (all []lateRow) {
 	for i := range m.ev.Rows {
 		r := &m.ev.Rows[i]
-		if d := m.truth.At(r.Place); d != nil && !d.Reached.IsZero() && !r.StoredAt.IsZero() {
-			all = append(all, lateRow{d, r.StoredAt})
+		stored := r.StoredAt
+		if stored.IsZero() {
+			stored = m.history.Stored[r.Place]
+		}
+		if d := m.truth.At(r.Place); d != nil && !d.Reached.IsZero() && !stored.IsZero() {
+			all = append(all, lateRow{d, stored})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b lateRow) int { return b.stored.Compare(a.stored) })

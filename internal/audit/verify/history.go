@@ -25,7 +25,9 @@ type History struct {
 	Settled time.Time // when I7 first held; zero: never
 	// Claims are answers that said until when they are complete. Moved are forwarded records that are in no topic any
 	// more, or only in the evidence of an earlier time.
-	Claims  []Claim
+	Claims []Claim
+	// Stored has when rows were stored, for rows without their StoredAt.
+	Stored  map[Place]time.Time
 	Moved   []Forwarded
 	Backlog int     // decisions without a home when the last fault ended
 	Rate    float64 // decisions a second that a healthy system stores; 0: not known

@@ -42,37 +42,37 @@ func TestAnswers_JSON(t *testing.T) {
 	found := complete.Facts{Found: true}
 	value := completetest.Decision(noon, "a/b")
 	for name, c := range map[string]struct {
-		log   completetest.Log
+		log   *completetest.Log
 		books completetest.Books
 		facts complete.Facts
 		want  string
 	}{
-		"fresh": {completetest.Log{Ends: all, Done: all}, completetest.Books{}, found,
+		"fresh": {&completetest.Log{Ends: all, Done: all}, completetest.Books{}, found,
 			`{"freshness":"FRESH","complete_until":"2026-11-22T11:59:55Z","behind":0,"eta_ms":0,"eta_low_ms":0,"eta_high_ms":0,"parked":0,"dead_lettered":0,"spooled":null}`},
-		"not found": {completetest.Log{Ends: all, Done: all}, completetest.Books{}, complete.Facts{},
+		"not found": {&completetest.Log{Ends: all, Done: all}, completetest.Books{}, complete.Facts{},
 			`{"freshness":"NOT_FOUND","complete_until":"2026-11-22T11:59:55Z","behind":0,"eta_ms":0,"eta_low_ms":0,"eta_high_ms":0,"parked":0,"dead_lettered":0,"spooled":null}`},
-		"archived": {completetest.Log{}, completetest.Books{}, complete.Facts{Found: true, Archived: true},
+		"archived": {&completetest.Log{}, completetest.Books{}, complete.Facts{Found: true, Archived: true},
 			`{"freshness":"ARCHIVED","complete_until":"2026-11-22T11:59:55Z","behind":0,"eta_ms":0,"eta_low_ms":0,"eta_high_ms":0,"parked":0,"dead_lettered":0,"spooled":null}`},
-		"partly": {completetest.Log{}, completetest.Books{}, complete.Facts{Partly: true},
+		"partly": {&completetest.Log{}, completetest.Books{}, complete.Facts{Partly: true},
 			`{"freshness":"PARTIAL","complete_until":"2026-11-22T11:59:55Z","behind":0,"eta_ms":0,"eta_low_ms":0,"eta_high_ms":0,"parked":0,"dead_lettered":0,"spooled":null}`},
-		"behind": {completetest.Log{Ends: all}, completetest.Books{N: 3}, found,
+		"behind": {&completetest.Log{Ends: all}, completetest.Books{N: 3}, found,
 			`{"freshness":"CATCHING_UP","complete_until":null,"behind":7,"eta_ms":null,"eta_low_ms":null,"eta_high_ms":null,"parked":0,"dead_lettered":3,"spooled":null}`},
-		"parked": {completetest.Log{Values: []string{value, "{", value}, Done: map[string]int64{completetest.Parking: 1}}, completetest.Books{}, found,
+		"parked": {&completetest.Log{Values: []string{value, "{", value}, Done: map[string]int64{completetest.Parking: 1}}, completetest.Books{}, found,
 			`{"freshness":"FRESH","complete_until":"2026-11-22T11:59:55Z","behind":0,"eta_ms":0,"eta_low_ms":0,"eta_high_ms":0,"parked":2,"dead_lettered":0,"spooled":null}`},
-		"dead letters that no desk has entered": {completetest.Log{Ends: map[string]int64{completetest.Dead: 2}, Done: map[string]int64{completetest.Dead: 1}}, completetest.Books{N: 3}, found,
+		"dead letters that no desk has entered": {&completetest.Log{Ends: map[string]int64{completetest.Dead: 2}, Done: map[string]int64{completetest.Dead: 1}}, completetest.Books{N: 3}, found,
 			`{"freshness":"FRESH","complete_until":"2026-11-22T11:59:55Z","behind":0,"eta_ms":0,"eta_low_ms":0,"eta_high_ms":0,"parked":0,"dead_lettered":null,"spooled":null}`},
-		"the ledger lacks some": {completetest.Log{}, completetest.Books{N: 3, Unknown: true}, found,
+		"the ledger lacks some": {&completetest.Log{}, completetest.Books{N: 3, Unknown: true}, found,
 			`{"freshness":"FRESH","complete_until":"2026-11-22T11:59:55Z","behind":0,"eta_ms":0,"eta_low_ms":0,"eta_high_ms":0,"parked":0,"dead_lettered":null,"spooled":null}`},
-		"a standby": {completetest.Log{}, completetest.Books{Standby: true}, found,
+		"a standby": {&completetest.Log{}, completetest.Books{Standby: true}, found,
 			`{"freshness":"PARTIAL","complete_until":null,"behind":0,"eta_ms":0,"eta_low_ms":0,"eta_high_ms":0,"parked":0,"dead_lettered":0,"spooled":null}`},
-		"no ledger answers": {completetest.Log{}, completetest.Books{Err: errors.New("away")}, found,
+		"no ledger answers": {&completetest.Log{}, completetest.Books{Err: errors.New("away")}, found,
 			`{"freshness":"PARTIAL","complete_until":null,"behind":0,"eta_ms":0,"eta_low_ms":0,"eta_high_ms":0,"parked":0,"dead_lettered":null,"spooled":null}`},
-		"no Kafka answers": {completetest.Log{Err: errors.New("away")}, completetest.Books{}, found,
+		"no Kafka answers": {&completetest.Log{Err: errors.New("away")}, completetest.Books{}, found,
 			`{"freshness":"PARTIAL","complete_until":null,"behind":null,"eta_ms":null,"eta_low_ms":null,"eta_high_ms":null,"parked":null,"dead_lettered":null,"spooled":null}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := said(t, &c.log, c.books, c.facts); got != c.want {
+			if got := said(t, c.log, c.books, c.facts); got != c.want {
 				t.Errorf("it says %s\nwant %s", got, c.want)
 			}
 		})
@@ -141,7 +141,7 @@ func TestWatch_NeverWaits(t *testing.T) {
 		if first.Freshness != reader.Fresh || first.CompleteUntil == nil {
 			t.Fatalf("%+v", first)
 		}
-		l.Wait = make(chan struct{})
+		free := l.Hang()
 		time.Sleep(10 * time.Second)
 		if c := ask(); c.Freshness != reader.Fresh || c.Behind == nil {
 			t.Errorf("after 10 s without an answer of Kafka: %+v", c)
@@ -154,7 +154,7 @@ func TestWatch_NeverWaits(t *testing.T) {
 		if late.CompleteUntil == nil || late.CompleteUntil.Before(*first.CompleteUntil) {
 			t.Errorf("it was complete until %v and is not any more", first.CompleteUntil)
 		}
-		close(l.Wait)
+		free()
 		time.Sleep(30 * time.Second)
 		if c := ask(); c.Freshness != reader.Fresh || !c.CompleteUntil.After(*late.CompleteUntil) {
 			t.Errorf("Kafka answers again: %+v", c)
@@ -192,14 +192,14 @@ func TestSettle_WaitsForTheConsumers(t *testing.T) {
 		l := &completetest.Log{Ends: map[string]int64{completetest.Source: 4}, Done: map[string]int64{completetest.Source: 3}}
 		w := completetest.Watch(l, time.Now)
 		began := time.Now()
-		time.AfterFunc(120*time.Millisecond, func() { l.Done = map[string]int64{completetest.Source: 4} })
+		time.AfterFunc(120*time.Millisecond, func() { l.Set(l.Ends, map[string]int64{completetest.Source: 4}) })
 		ctx, stop := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer stop()
 		s := w.Settle(ctx)
 		if s.Until().IsZero() || time.Since(began) > 200*time.Millisecond {
 			t.Errorf("complete until %v after %v", s.Until(), time.Since(began))
 		}
-		l.Done, l.Ends = map[string]int64{}, map[string]int64{completetest.Source: 9}
+		l.Set(map[string]int64{completetest.Source: 9}, nil)
 		began = time.Now()
 		if s := completetest.Watch(l, time.Now).Settle(ctx); !s.Until().IsZero() || time.Since(began) > time.Second {
 			t.Errorf("it never catches up: complete until %v after %v", s.Until(), time.Since(began))
@@ -210,17 +210,17 @@ func TestSettle_WaitsForTheConsumers(t *testing.T) {
 func TestStatus_Read(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		log completetest.Log
+		log *completetest.Log
 		ok  bool
 	}{
-		"nothing waits":         {completetest.Log{}, true},
-		"something is parked":   {completetest.Log{Values: []string{"{"}}, false},
-		"something is dead":     {completetest.Log{Ends: map[string]int64{completetest.Dead: 1}}, false},
-		"something is not read": {completetest.Log{Ends: map[string]int64{completetest.Source: 1}}, false},
+		"nothing waits":         {&completetest.Log{}, true},
+		"something is parked":   {&completetest.Log{Values: []string{"{"}}, false},
+		"something is dead":     {&completetest.Log{Ends: map[string]int64{completetest.Dead: 1}}, false},
+		"something is not read": {&completetest.Log{Ends: map[string]int64{completetest.Source: 1}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := completetest.Watch(&c.log, nowIs)
+			w := completetest.Watch(c.log, nowIs)
 			if _, ok := w.Status().Read(); ok {
 				t.Error("it knows before it has looked")
 			}

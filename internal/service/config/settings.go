@@ -135,7 +135,7 @@ type Settings struct {
 	StatesKeepFlips time.Duration `for:"docket" env:"DOCKET_STATES_KEEP_FLIPS" default:"8760h" min:"1h" max:"87600h" unit:"duration" text:"How long to keep flips, the changes of a verdict."`
 	StatesWatch     string        `for:"docket" env:"DOCKET_STATES_WATCH" unit:"subject=…;path=…" text:"Subjects and paths whose flips raise an alert, like subject=alice,bob;path=admin/*. First denials of a path and revisions that deny more raise one in any case."`
 
-	ArchiveTo          string `group:"Archive" for:"docket" env:"DOCKET_ARCHIVE_TO" unit:"path or s3://bucket/prefix" text:"Directory or bucket for archived days. Needed by archive and restore, unless --to or --from names it. The desk archives dead letters there that Kafka is about to delete and that had no room in the ledger."`
+	ArchiveTo          string `group:"Archive" for:"docket" env:"DOCKET_ARCHIVE_TO" unit:"path or s3://bucket/prefix" text:"Directory or bucket for archived days. Needed by archive and restore, unless --to or --from names it. With it, logs, why, where-is and the desk answer from archived days. The desk archives dead letters there that Kafka is about to delete and that had no room in the ledger."`
 	ArchiveS3Endpoint  string `for:"docket" env:"DOCKET_ARCHIVE_S3_ENDPOINT" default:"https://s3.amazonaws.com" unit:"URL" text:"Endpoint of the S3 object storage. Use http:// only on a private network."`
 	ArchiveS3Region    string `for:"docket" env:"DOCKET_ARCHIVE_S3_REGION" default:"us-east-1" unit:"text" text:"Region of the bucket."`
 	ArchiveS3AccessKey string `for:"docket" env:"DOCKET_ARCHIVE_S3_ACCESS_KEY" unit:"text" text:"Access key of the object storage. If it is not set, Docket uses the identity of the machine."`

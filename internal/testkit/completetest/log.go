@@ -4,6 +4,7 @@ package completetest
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -23,13 +24,34 @@ type Log struct {
 	Ends, Done map[string]int64 // ends of topics, and what is committed of them
 	Values     []string         // of the parking topic
 	Err        error            // of every request; nil: none
-	Wait       chan struct{}    // every request waits until it is closed, or for its context; nil: none waits
+
+	mu   sync.Mutex
+	wait chan struct{}
+}
+
+// Hang lets every request wait until free is called, or for its context.
+func (l *Log) Hang() (free func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	wait := make(chan struct{})
+	l.wait = wait
+	return func() { close(wait) }
+}
+
+// Set replaces the offsets.
+func (l *Log) Set(ends, done map[string]int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.Ends, l.Done = ends, done
 }
 
 func (l *Log) asked(ctx context.Context) error {
-	if l.Wait != nil {
+	l.mu.Lock()
+	wait := l.wait
+	l.mu.Unlock()
+	if wait != nil {
 		select {
-		case <-l.Wait:
+		case <-wait:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -39,7 +61,10 @@ func (l *Log) asked(ctx context.Context) error {
 
 // Committed implements [complete.Log].
 func (l *Log) Committed(ctx context.Context, _, topic string) (map[int32]int64, error) {
-	if at, there := l.Done[topic]; there {
+	l.mu.Lock()
+	at, there := l.Done[topic]
+	l.mu.Unlock()
+	if there {
 		return map[int32]int64{0: at}, l.asked(ctx)
 	}
 	return map[int32]int64{}, l.asked(ctx)
@@ -54,6 +79,8 @@ func (l *Log) endsOf(topic string) map[int32]int64 {
 	if topic == Parking {
 		return map[int32]int64{0: int64(len(l.Values))}
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	return map[int32]int64{0: l.Ends[topic]}
 }
 

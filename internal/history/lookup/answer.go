@@ -1,0 +1,70 @@
+package lookup
+
+import (
+	"slices"
+	"time"
+
+	"docket/internal/desk/ledger"
+	"docket/internal/history/reader"
+)
+
+// Answer is the result for an id.
+type Answer struct {
+	ID string
+	At time.Time
+	// Rows are the decisions in the table. They are read after the places from which records move there, and before
+	// archived days, to which they move.
+	Rows []reader.Decision
+	// Archived are decisions of archived days with an identity that no row has, oldest first, with their payload.
+	Archived []reader.Decision
+	// Letters are dead letters of the ledger with the id that are other decisions than the rows.
+	Letters []ledger.Entry
+	// Found are records elsewhere with the id.
+	Found []Found
+	More  bool // there are more than those in Found
+	// Looked are the places that were searched completely, and NotLooked the others.
+	Looked    []Searched
+	NotLooked []Gap
+}
+
+// Complete reports whether every place was searched completely.
+func (a *Answer) Complete() bool { return len(a.NotLooked) == 0 }
+
+// Nowhere reports that no searched place has the id. Only with a complete answer it does not exist.
+func (a *Answer) Nowhere() bool {
+	return len(a.Rows)+len(a.Archived)+len(a.Letters)+len(a.Found) == 0
+}
+
+// Stored returns the decisions of the table and of archived days, oldest first.
+func (a *Answer) Stored() []reader.Decision { return Join(a.Rows, a.Archived) }
+
+// Shown moves archived decisions that are not among the shown ones to Found.
+func (a *Answer) Shown(shown ...reader.Decision) {
+	for _, d := range a.Archived {
+		if !slices.ContainsFunc(shown, func(s reader.Decision) bool { return s.ID == d.ID && s.Time.Equal(d.Time) }) {
+			a.Found = append(a.Found, inArchive(d))
+		}
+	}
+}
+
+// Join merges decisions of the table with those of archived days that have another identity, oldest first.
+func Join(rows, archived []reader.Decision) []reader.Decision {
+	all := slices.Clone(rows)
+	for _, d := range archived {
+		if !slices.ContainsFunc(rows, func(r reader.Decision) bool { return r.ID == d.ID && r.Time.Equal(d.Time) }) {
+			all = append(all, d)
+		}
+	}
+	slices.SortFunc(all, func(a, b reader.Decision) int { return reader.SpotOf(a).Compare(reader.SpotOf(b)) })
+	return all
+}
+
+// Elsewhere returns those of Found that are other decisions than the rows.
+func (a *Answer) Elsewhere() []Found {
+	return slices.DeleteFunc(slices.Clone(a.Found), func(f Found) bool { return f.Same })
+}
+
+// Copies returns those of Found that are the decision of a row.
+func (a *Answer) Copies() []Found {
+	return slices.DeleteFunc(slices.Clone(a.Found), func(f Found) bool { return !f.Same })
+}

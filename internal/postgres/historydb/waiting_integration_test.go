@@ -1,0 +1,59 @@
+//go:build integration
+
+package historydb_test
+
+import (
+	"testing"
+	"time"
+
+	"docket/internal/history/complete"
+	"docket/internal/postgres/historydb"
+	"docket/internal/testkit/pgtest"
+)
+
+func TestWaiting_OpenLettersOfTheRange(t *testing.T) {
+	t.Parallel()
+	d := pgtest.NewLetters(t)
+	r := historydb.NewReader(pgtest.Open(t, d.URL, 0).DB)
+	early, late, dark, held, done := pgtest.Letter(1, "a"), pgtest.Letter(2, "b"), pgtest.Letter(3, "c"), pgtest.Letter(4, "[\n2,3]"), pgtest.Letter(5, "e")
+	at := early.DecisionTime
+	late.DecisionTime, late.Path = at.Add(time.Hour), "c"
+	dark.DecisionTime, dark.Path, dark.DecisionID = time.Time{}, "", ""
+	held.DecisionTime, held.Path, held.DecisionID, held.Refused = time.Time{}, "", "", 2
+	d.Entered(early, late, dark, held, done)
+	d.Closed(done)
+	for name, c := range map[string]struct {
+		r    complete.Range
+		want int64
+	}{
+		"all":     {complete.Range{}, 5},
+		"since":   {complete.Range{Since: at.Add(time.Minute)}, 4},
+		"until":   {complete.Range{Until: at.Add(time.Hour)}, 4},
+		"neither": {complete.Range{Since: at.Add(time.Minute), Until: at.Add(time.Hour)}, 3},
+		"path":    {complete.Range{Paths: []string{"c"}}, 4},
+		"below":   {complete.Range{Paths: []string{"a/*"}}, 4},
+	} {
+		n, known, primary, err := r.Waiting(t.Context(), c.r)
+		if err != nil || n != c.want || !known || !primary {
+			t.Errorf("%s: %d, known %v, primary %v, %v; want %d", name, n, known, primary, err, c.want)
+		}
+	}
+	d.Retried(early.ID)
+	if n, _, _, err := r.Waiting(t.Context(), complete.Range{}); err != nil || n != 5 {
+		t.Errorf("a letter that is being retried: %d, %v", n, err)
+	}
+	d.Exec(t, `INSERT INTO dead_letter_surplus (topic, partition, client, hour, first_offset, last_offset, next_offset, letters, first_at, last_at) VALUES ('decision-logs-dlq', 0, 'c', now(), 1, 2, 1, 2, now(), now())`)
+	if _, known, primary, err := r.Waiting(t.Context(), complete.Range{}); err != nil || known || !primary {
+		t.Errorf("a desk left letters in Kafka: known %v, primary %v, %v", known, primary, err)
+	}
+}
+
+func TestWaiting_WithoutRights(t *testing.T) {
+	t.Parallel()
+	d := pgtest.NewLetters(t)
+	d.Exec(t, `ALTER TABLE dead_letter_surplus RENAME TO elsewhere`)
+	r := historydb.NewReader(pgtest.Open(t, d.URL, 0).DB)
+	if n, known, primary, err := r.Waiting(t.Context(), complete.Range{}); err != nil || known || !primary || n != 0 {
+		t.Errorf("%d, known %v, primary %v, %v", n, known, primary, err)
+	}
+}
