@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"docket/internal/desk/api"
 	"docket/internal/desk/worker"
 	"docket/internal/history/complete"
+	"docket/internal/history/lookup"
 	"docket/internal/history/reader"
 	"docket/internal/postgres/historydb"
 	"docket/internal/postgres/ledgerdb"
@@ -48,7 +48,7 @@ func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg *pro
 	}
 	decisions := historydb.NewReader(p.parts.asked.DB)
 	p.complete = NewWatch(s, p.parts.reader)
-	look := shareLook(s, p.parts.asked, p.parts.reader, func() (time.Time, bool) { return p.complete.Status().Read() })
+	look := shareLook(s, p.parts.asked, p.parts.reader, p.quiet)
 	answers := &complete.Answers{Books: decisions, Status: func(context.Context) complete.Status { return p.complete.Status() }}
 	handler, err := api.New(api.Config{Version: buildinfo.String(), Lease: s.DeskLease, Registry: reg}, api.Ports{
 		Book: ledgerdb.New(p.parts.asked.DB), Trial: trial, Horizon: horizon, Decisions: decisions, Question: question,
@@ -71,6 +71,13 @@ func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg *pro
 			Msg("no API users configured")
 	}
 	return nil
+}
+
+// quiet is what the watch knows of the topics.
+func (p *Program) quiet() lookup.Quiet {
+	s := p.complete.Status()
+	until, nothing := s.Read()
+	return lookup.Quiet{Until: until, Nothing: nothing, Slow: s.Slow()}
 }
 
 func (a *listener) run(ctx context.Context) error { return a.server.Run(ctx, a.listener) }

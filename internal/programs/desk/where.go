@@ -19,8 +19,8 @@ import (
 const farBack = 24 * time.Hour
 
 // shareLook makes the look-up by id of the API. Requests at the same time share one look. topics stays open, and quiet
-// says when nothing waits in them.
-func shareLook(s config.Settings, db *store.Store, topics lookup.Topics, quiet func() (time.Time, bool)) *lookup.Shared {
+// says what is known of them.
+func shareLook(s config.Settings, db *store.Store, topics lookup.Topics, quiet func() lookup.Quiet) *lookup.Shared {
 	return lookup.NewShared(inspect.Looking(s, db, inspect.Sight{Shelf: shelfOf(s), Topics: topics, Quiet: quiet}))
 }
 
