@@ -48,7 +48,7 @@ func lateKafka(y *system) []Bound {
 		AtMost("p95 of a look-up by id", Quantile(lookups, 0.95), 100, "ms").ByTime(),
 		AtMost("p95 of a search", Quantile(searches, 0.95), 100, "ms").ByTime(),
 		Exactly("look-ups that failed", float64(failed), 0, "look-ups"),
-		AtLeast("share of searches that said until when they are complete", float64(said)/float64(len(searches)), 0.99, ""),
+		AtLeast("share of searches that said until when they are complete", float64(said)/float64(len(searches)), 0.99, "").ByTime(),
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"docket/internal/audit/verify"
 	"docket/internal/history/archive"
@@ -32,7 +31,7 @@ type Sight struct {
 	// Topics is open for all lookups; nil: each connects to Kafka.
 	Topics lookup.Topics
 	// Quiet is that of [lookup.Look].
-	Quiet func() (until time.Time, ok bool)
+	Quiet func() lookup.Quiet
 }
 
 func (sight Sight) days(s config.Settings, db *store.Store) *cold.Days {

@@ -18,7 +18,14 @@ type Status struct {
 	eta       estimate
 	parked    *snapshot
 	unentered int64
+	took      time.Duration // of the last look, or of the present one if that takes longer
 }
+
+// slow is how long a look takes if Kafka is too slow for a request to ask it.
+const slow = 2 * time.Second
+
+// Slow reports whether Kafka is too slow for a request to ask it.
+func (s Status) Slow() bool { return s.took >= slow }
 
 // current reports whether the status is new enough to say what waits.
 func (s *Status) current() bool {

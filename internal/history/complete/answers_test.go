@@ -138,13 +138,16 @@ func TestWatch_NeverWaits(t *testing.T) {
 		}
 		synctest.Wait()
 		first := ask()
-		if first.Freshness != reader.Fresh || first.CompleteUntil == nil {
+		if first.Freshness != reader.Fresh || first.CompleteUntil == nil || w.Status().Slow() {
 			t.Fatalf("%+v", first)
 		}
 		free := l.Hang()
 		time.Sleep(10 * time.Second)
 		if c := ask(); c.Freshness != reader.Fresh || c.Behind == nil {
 			t.Errorf("after 10 s without an answer of Kafka: %+v", c)
+		}
+		if !w.Status().Slow() {
+			t.Error("Kafka does not count as slow")
 		}
 		time.Sleep(25 * time.Second)
 		late := ask()

@@ -70,6 +70,7 @@ type Watch struct {
 	cfg    Config
 	log    Log
 	status atomic.Pointer[Status]
+	asking atomic.Int64 // when the present look began, in Unix nanoseconds; 0: there is none
 
 	mu      sync.Mutex // one look at a time
 	track   *track
@@ -86,7 +87,13 @@ func NewWatch(cfg Config, log Log) *Watch {
 }
 
 // Status returns what the last look found. It never waits.
-func (w *Watch) Status() Status { return *w.status.Load() }
+func (w *Watch) Status() Status {
+	s := *w.status.Load()
+	if began := w.asking.Load(); began > 0 {
+		s.took = max(s.took, w.cfg.Now().Sub(time.Unix(0, began)))
+	}
+	return s
+}
 
 // Run looks again and again until ctx ends. It returns nil. After an error of Kafka the status grows
 // old.
@@ -135,7 +142,10 @@ func (w *Watch) Look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, w.cfg.Within)
 	defer cancel()
 	l := &look{watch: w, at: w.cfg.Now()}
+	w.asking.Store(l.at.UnixNano())
+	defer w.asking.Store(0)
 	if err := l.read(ctx); err != nil {
+		w.failed(l.at)
 		return err
 	}
 	w.track.look(l.at, l.before, l.found)
@@ -148,8 +158,16 @@ func (w *Watch) Look(ctx context.Context) error {
 	t := w.track
 	w.status.Store(&Status{
 		now: w.cfg.Now, at: l.at, until: t.until, recent: t.recent, held: t.held, behind: t.behind, eta: t.pace.eta(t.behind), parked: l.parked, unentered: l.unentered,
+		took: w.cfg.Now().Sub(l.at),
 	})
 	return nil
+}
+
+// failed notes that a look ended without an answer: Kafka counts as slow.
+func (w *Watch) failed(began time.Time) {
+	s := *w.status.Load()
+	s.took = max(slow, w.cfg.Now().Sub(began))
+	w.status.Store(&s)
 }
 
 // look is one look while it is made.

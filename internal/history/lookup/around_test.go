@@ -16,7 +16,7 @@ func quietWorld(t *testing.T, quiet bool) (*world, *Look) {
 	w := newWorld(t)
 	w.rows = []reader.Decision{{Row: reader.Row{ID: "d-1", Time: noon, Topic: "logs"}}}
 	l := w.look()
-	l.Quiet = func() (time.Time, bool) { return noon.Add(-7 * time.Second), quiet }
+	l.Quiet = func() Quiet { return Quiet{Until: noon.Add(-7 * time.Second), Nothing: quiet} }
 	return w, l
 }
 
@@ -60,6 +60,29 @@ func TestAround_LooksWhereSomethingWaits(t *testing.T) {
 	l.Quiet = nil
 	if _, ok := l.Around(t.Context(), "d-1"); ok {
 		t.Error("it needs no look although nobody knows what waits")
+	}
+}
+
+// TestAround_SlowKafka names the topics instead of waiting for them.
+func TestAround_SlowKafka(t *testing.T) {
+	t.Parallel()
+	w, l := quietWorld(t, false)
+	w.left = []ledger.Surplus{{Topic: "dlq", First: 3, Next: 3, Last: 5, Letters: 3, State: ledger.SurplusOpen}}
+	l.Quiet = func() Quiet { return Quiet{Slow: true} }
+	l.Topics = func() (Topics, func(), error) { t.Error("it asks Kafka"); return w, func() {}, nil }
+	a, ok := l.Around(t.Context(), "d-1")
+	slow := 0
+	for _, g := range a.NotLooked {
+		if strings.Contains(g.Why, "too slowly") {
+			slow++
+		}
+	}
+	if !ok || len(a.Rows) != 1 || slow != 5 {
+		t.Errorf("%v, %d topics are named: %v", ok, slow, a.NotLooked)
+	}
+	l.Quiet = func() Quiet { return Quiet{Slow: true, Nothing: true, Until: noon} }
+	if a, _ := l.Around(t.Context(), "d-1"); len(a.NotLooked) != 1 {
+		t.Errorf("only the letters that a desk left were not searched: %v", a.NotLooked)
 	}
 }
 

@@ -62,9 +62,8 @@ type Look struct {
 	Book Book
 	// Topics opens Kafka; nil: this program does not read it. let closes it.
 	Topics func() (topics Topics, let func(), err error)
-	// Quiet says that of what had reached the topics by a time nothing waits there; nil: nobody knows. It must not
-	// wait.
-	Quiet func() (until time.Time, ok bool)
+	// Quiet says what is known of the topics without a question to them; nil: nothing. It must not wait.
+	Quiet func() Quiet
 	// Spools are directories on this host.
 	Spools []string
 	// Shelf opens the storage of archives; nil: this program does not read them.
@@ -174,36 +173,6 @@ func (l *Look) All(ctx context.Context, ids []string) []Answer {
 	s.days(ctx, limits)
 	return s.done()
 }
-
-// Around looks for other records with the id of a stored decision. It is All without a question to Kafka, if nothing
-// waits there: the answer says up to when. It returns false if something waits, or if that is not known.
-func (l *Look) Around(ctx context.Context, id string) (Answer, bool) {
-	if l.Quiet == nil {
-		return Answer{}, false
-	}
-	until, ok := l.Quiet()
-	if !ok {
-		return Answer{}, false
-	}
-	s := newSearch(l, []string{id})
-	limits := l.Limits.withDefaults()
-	within, cancel := context.WithTimeout(ctx, limits.Within)
-	defer cancel()
-	s.readSpools(within, limits)
-	s.surplus(ctx)
-	if slices.ContainsFunc(s.ranges, func(r ledger.Surplus) bool { return r.Open() > 0 }) {
-		return Answer{}, false
-	}
-	s.quiet(s.letters(ctx), until)
-	s.archives(ctx, limits)
-	s.rows(ctx)
-	limits.Within = min(limits.Within, aroundDays)
-	s.days(ctx, limits)
-	return s.done()[0], true
-}
-
-// aroundDays limits the reading of archived days for an id that has a row. Days with an index need less.
-const aroundDays = 500 * time.Millisecond
 
 // search is one search for some ids.
 type search struct {

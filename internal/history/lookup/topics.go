@@ -149,10 +149,14 @@ func (s *search) position(ctx context.Context, topics Topics, group, topic strin
 	s.positions[topic] = position{next, err}
 }
 
-// quiet says of all topics that nothing waits in them, as a watch has found.
-func (s *search) quiet(ledger bool, until time.Time) {
+// quiet says of each topic what is known of it without a question. Letters that a desk left in it were not searched.
+func (s *search) quiet(ledger bool, known Quiet) {
 	for _, p := range s.parts(ledger) {
-		s.looked(p.name, "0 up to "+until.UTC().Format(time.RFC3339))
+		if known.Nothing && p.from == nil {
+			s.looked(p.name, "0 up to "+known.Until.UTC().Format(time.RFC3339))
+			continue
+		}
+		s.missed(p.name, "Kafka answers too slowly just now: use `docket where-is`")
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -53,7 +52,7 @@ func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg prom
 	days := inspect.ArchivedDays(s, p.parts.asked, shelfOf(s))
 	decisions, states := Decisions(rows, days), state.Store(rows)
 	p.complete = NewWatch(s, p.parts.reader)
-	look := shareLook(s, p.parts.asked, inspect.Sight{Topics: p.parts.reader, Days: days, Quiet: func() (time.Time, bool) { return p.complete.Status().Read() }})
+	look := shareLook(s, p.parts.asked, inspect.Sight{Topics: p.parts.reader, Days: days, Quiet: p.quiet})
 	answers := &complete.Answers{Books: rows, Status: func(context.Context) complete.Status { return p.complete.Status() }}
 	if all := p.parts.everywhere; all != nil { // it is not known what waits for the other shards, and their states are not here
 		decisions, states, look, answers = all.Decisions, nil, lookup.NewShared(all.Look), &complete.Answers{}
@@ -80,6 +79,13 @@ func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg prom
 			Msg("no API users configured")
 	}
 	return nil
+}
+
+// quiet is what the watch knows of the topics.
+func (p *Program) quiet() lookup.Quiet {
+	s := p.complete.Status()
+	until, nothing := s.Read()
+	return lookup.Quiet{Until: until, Nothing: nothing, Slow: s.Slow()}
 }
 
 func (a *listener) run(ctx context.Context) error { return a.server.Run(ctx, a.listener) }

@@ -1,0 +1,48 @@
+package lookup
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"docket/internal/desk/ledger"
+)
+
+// Quiet is what is known of the topics without a question to them.
+type Quiet struct {
+	// Until is a time: of what had reached the topics by then nothing waits there, if Nothing is true.
+	Until   time.Time
+	Nothing bool
+	Slow    bool // Kafka is too slow for a request
+}
+
+// Around looks for other records with the id of a stored decision. It is All without a question to Kafka. If nothing
+// waits there, the answer says up to when. If Kafka is slow, the answer names the topics as not searched. Otherwise
+// Around returns false.
+func (l *Look) Around(ctx context.Context, id string) (Answer, bool) {
+	if l.Quiet == nil {
+		return Answer{}, false
+	}
+	known := l.Quiet()
+	if !known.Nothing && !known.Slow {
+		return Answer{}, false
+	}
+	s := newSearch(l, []string{id})
+	limits := l.Limits.withDefaults()
+	within, cancel := context.WithTimeout(ctx, limits.Within)
+	defer cancel()
+	s.readSpools(within, limits)
+	s.surplus(ctx)
+	if !known.Slow && slices.ContainsFunc(s.ranges, func(r ledger.Surplus) bool { return r.Open() > 0 }) {
+		return Answer{}, false
+	}
+	s.quiet(s.letters(ctx), known)
+	s.archives(ctx, limits)
+	s.rows(ctx)
+	limits.Within = min(limits.Within, aroundDays)
+	s.days(ctx, limits)
+	return s.done()[0], true
+}
+
+// aroundDays limits the reading of archived days for an id that has a row. Days with an index need less.
+const aroundDays = 500 * time.Millisecond
