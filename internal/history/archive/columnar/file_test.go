@@ -3,10 +3,16 @@ package columnar
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
+
+	"docket/internal/history/reader"
+	"docket/internal/record/decision"
 	"docket/internal/record/subject"
 )
 
@@ -136,5 +142,49 @@ func TestFind_EachTime(t *testing.T) {
 	}
 	if may, err := f.MayHave(t.Context(), "d7"); !may || err != nil {
 		t.Errorf("%t, %v", may, err)
+	}
+}
+
+// An open file answers several questions at once.
+func TestFile_ManyAtOnce(t *testing.T) {
+	t.Parallel()
+	all := lines(t, 2000, 3)
+	f := open(t, write(t, Options{Subject: byHost, GroupRows: 500}, all))
+	var g errgroup.Group
+	for i := range 16 {
+		g.Go(func() error {
+			rows, err := f.Find(t.Context(), idOf(all[i*123]))
+			if err == nil && len(rows) != 1 {
+				err = fmt.Errorf("%d rows", len(rows))
+			}
+			return errors.Join(err, f.Search(t.Context(), Question{Paths: []string{"http/*"}, Oldest: i%2 == 0}, func(Row) (bool, error) { return false, nil }))
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// The revisions are those that `docket why` tells.
+func TestRevision_AsInAnswers(t *testing.T) {
+	t.Parallel()
+	for bundles, want := range map[string]string{
+		``: "", `{}`: "", `{"authz": {"revision": "r1"}}`: "authz@r1", `{"a": {}, "authz": {"revision": 7}}`: "a, authz@7", `{"a": {"revision": null}}`: "a", `{"a": {"revision": ""}}`: "a", `[1]`: "", `null`: "",
+		`{"": {"revision": "r"}}`: "r",
+	} {
+		if got := (revisions{}).of([]byte(bundles)); got != want {
+			t.Errorf("%s: %q, want %q", bundles, got, want)
+		}
+		var named []reader.Bundle
+		if json.Unmarshal([]byte(bundles), &map[string]any{}) != nil {
+			continue
+		}
+		for in := decision.Into([]byte(bundles), 0); in.Next(); {
+			name := decision.Text([]byte(bundles)[in.Start : in.Value-2])
+			named = append(named, reader.Bundle{Name: name, Revision: revision([]byte(bundles)[in.Value:in.End])})
+		}
+		if told := reader.Revision(named); told != want {
+			t.Errorf("%s: %q in answers, want %q", bundles, told, want)
+		}
 	}
 }
