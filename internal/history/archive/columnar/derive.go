@@ -26,7 +26,7 @@ func (w *Writer) derive(row []parquet.Value, s *shortened) {
 	if who, ok := w.subjectOf(row, s); ok {
 		row[l.added[Subject]] = text(who)
 	}
-	if r := w.names0.of(s.bundles); r != "" {
+	if r := w.revisionsOf.of(s.bundles); r != "" {
 		row[l.added[Revision]] = text(r)
 	} else if s.revision != "" {
 		row[l.added[Revision]] = text(s.revision)
@@ -35,12 +35,11 @@ func (w *Writer) derive(row []parquet.Value, s *shortened) {
 
 // subjectOf returns the subject. If the member was left out, the column has it.
 func (w *Writer) subjectOf(row []parquet.Value, s *shortened) (string, bool) {
-	const requestedBy = 6 // in repeated
 	host := w.subject.Kind == subject.RequestedByHost
-	if !s.has[requestedBy] || !host && w.subject.Kind != subject.RequestedBy {
+	if !s.has[requestedByMember] || !host && w.subject.Kind != subject.RequestedBy {
 		return w.subject.Of(w.cells[w.layout.raw])
 	}
-	whole := string(row[w.layout.members[requestedBy]].ByteArray())
+	whole := string(row[w.layout.members[requestedByMember]].ByteArray())
 	if host {
 		whole = subject.Host(whole)
 	}

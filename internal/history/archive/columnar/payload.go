@@ -17,21 +17,25 @@ var repeated = []struct {
 	{"decision_id", "decision_id", asText}, {"requested_by", "requested_by", asText},
 }
 
-const timestampMember = 4 // in repeated
+// Places in repeated.
+const (
+	bundlesMember     = 3
+	timestampMember   = 4
+	requestedByMember = 6
+	repeatedCount     = 7
+)
 
 // shortened is a payload without the members that columns have.
 type shortened struct {
 	payload  []byte
 	without  string
 	nanos    int // of the timestamp, beyond microseconds
-	has      [len64]bool
+	has      [repeatedCount]bool
 	hasError bool
 	result   bool
 	revision string // the member of old decisions
 	bundles  []byte
 }
-
-const len64 = 7 // of repeated
 
 // shorten leaves out what the cells of the row have.
 func (w *Writer) shorten(raw []byte, cells [][]byte, micros int64) (s shortened) {
@@ -68,7 +72,7 @@ func (w *Writer) shorten(raw []byte, cells [][]byte, micros int64) (s shortened)
 		}
 		keep = append(keep, raw[in.Start:in.End]...)
 	}
-	if m := w.layout.members[3]; s.has[3] && m >= 0 {
+	if m := w.layout.members[bundlesMember]; s.has[bundlesMember] && m >= 0 {
 		s.bundles = cells[m]
 	}
 	if in.Torn() || !any {
@@ -130,7 +134,7 @@ func quotedStamp(to []byte, micros int64, nanos int) []byte {
 }
 
 // names joins the names of members that are left out. There are few different sets.
-func (w *Writer) names(has [len64]bool) string {
+func (w *Writer) names(has [repeatedCount]bool) string {
 	if text, ok := w.sets[has]; ok {
 		return text
 	}

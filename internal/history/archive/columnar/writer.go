@@ -48,15 +48,15 @@ type Writer struct {
 	most  int64             // rows of a group
 	large int64             // bytes of a group, of lines
 
-	cells   [][]byte // of the present row, in the line's notation
-	payload []byte
-	scratch []byte
-	rebuilt []byte
-	short   map[int]bool // columns whose values came with the payload
-	sets    map[[len64]bool]string
-	names0  revisions
-	builder builder
-	kept    int64 // rows that keep their line
+	cells       [][]byte // of the present row, in the line's notation
+	payload     []byte
+	scratch     []byte
+	rebuilt     []byte
+	short       map[int]bool // columns whose values came with the payload
+	sets        map[[repeatedCount]bool]string
+	revisionsOf revisions
+	builder     builder
+	kept        int64 // rows that keep their line
 }
 
 // NewWriter begins a file. Nothing is written before the first row or Close.
@@ -81,7 +81,7 @@ func NewWriter(to io.Writer, o Options) (*Writer, error) {
 	}
 	w := &Writer{
 		layout: l, subject: o.Subject, to: parquet.NewWriter(to, options...), most: groupRows, large: groupBytes, batch: make([][]parquet.Value, l.leaves),
-		cells: make([][]byte, len(l.columns)), sets: map[[len64]bool]string{}, names0: revisions{}, builder: builder{layout: l},
+		cells: make([][]byte, len(l.columns)), sets: map[[repeatedCount]bool]string{}, revisionsOf: revisions{}, builder: builder{layout: l},
 	}
 	if o.GroupRows > 0 {
 		w.most = o.GroupRows
