@@ -40,8 +40,8 @@ func shareOf(t testing.TB, all, of string) *shards.Share {
 	return m.Share(of)
 }
 
-// Every partition of the share has one member, no member has two more than another, and a member that stays keeps what
-// it has up to its part.
+// Every partition of the share has one member, and no member has two more than another. A member keeps what it has, up to
+// its part.
 func TestDivide_Properties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -244,7 +244,7 @@ type greedy struct {
 
 func (g greedy) ProtocolName() string { return g.name }
 
-// What a leader of another kind hands out beyond the range is neither carried nor committed.
+// Partitions that a leader of another kind hands out beyond the range are neither carried nor committed.
 func TestShare_ForeignAssignmentRefused(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(4, topic))

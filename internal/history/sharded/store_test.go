@@ -382,7 +382,7 @@ func TestEdits_OfTheirShard(t *testing.T) {
 	}
 }
 
-// If no shard answers there is no answer, and the error is no partial one.
+// If every shard fails there is only the error of the first.
 func TestStore_AllAway(t *testing.T) {
 	t.Parallel()
 	s := split{of: make([][]reader.Decision, 3)}
