@@ -191,6 +191,13 @@ func TestShare_AddedPartitions(t *testing.T) {
 		f, ok := m.Fault().(*kafka.FaultError) //nolint:errorlint // it is one
 		return ok && f.Reason == kafka.ReasonUnowned && f.Partition == 5 && strings.Contains(f.Hint, "7 partitions, and 2 of them, from 5 on")
 	})
+	described, err := kadm.NewClient(client).DescribeGroups(t.Context(), sc.Group)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := described[sc.Group].AssignedPartitions()[topic]; len(got) != 3 {
+		t.Errorf("the group has the partitions %v", got)
+	}
 	if m.Unowned() != 2 {
 		t.Errorf("%d partitions of no shard, want 2", m.Unowned())
 	}

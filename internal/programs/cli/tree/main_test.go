@@ -19,6 +19,7 @@ import (
 	"docket/internal/desk/worker"
 	"docket/internal/history/archive"
 	"docket/internal/history/lookup"
+	"docket/internal/history/reader"
 	"docket/internal/programs/cli"
 	"docket/internal/programs/cli/frame"
 	"docket/internal/programs/cli/pick"
@@ -87,7 +88,8 @@ func (t *trial) RunValue(_ context.Context, value []byte) (worker.TrialResult, e
 type world struct {
 	book     *book
 	store    *readertest.Store
-	out, err buffer // of the last call
+	many     reader.Store // several shards in the place of store; nil: there are none
+	out, err buffer       // of the last call
 	trial    *trial
 	days     archive.Table
 	letters  archive.LettersTable // nil: nothing waits
@@ -154,6 +156,9 @@ func (w *world) call(args ...string) result {
 			sys.Look = &lookup.Look{
 				Settings: settings, Rows: w.store.ByID, Book: w.book, Table: "decision_logs", Shelf: sys.Shelf, Topics: w.topics, Spools: w.spools,
 				Now: func() time.Time { return now },
+			}
+			if w.many != nil {
+				sys.Decisions, sys.Look.Rows = w.many, w.many.ByID
 			}
 			return sys, nil
 		},
