@@ -195,7 +195,7 @@ func TestShare_AddedPartitions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := described[sc.Group].AssignedPartitions()[topic]; len(got) != 3 {
+	if got := described.AssignedPartitions()[topic]; len(got) != 3 {
 		t.Errorf("the group has the partitions %v", got)
 	}
 	if m.Unowned() != 2 {
