@@ -357,7 +357,7 @@ func TestShare_PublishesToItsOwn(t *testing.T) {
 			t.Fatal("partitions without a leader would not count")
 		}
 		backup := func(p kgo.Partitioner, topic string) int {
-			return p.ForTopic(topic).(kgo.TopicBackupPartitioner).PartitionByBackup(r, n, nil) //nolint:errcheck,forcetypeassert // it is one
+			return p.ForTopic(topic).(kgo.TopicBackupPartitioner).PartitionByBackup(r, n, nil) //nolint:forcetypeassert // it is one
 		}
 		if p := backup(own, "other"); p != whole.Partition(r, n) || backup(kafka.PartitionerOf(nil), topic) != p {
 			t.Fatal("another topic is partitioned otherwise")

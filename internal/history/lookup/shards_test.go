@@ -9,7 +9,7 @@ import (
 	"docket/internal/history/reader"
 )
 
-// A look-up in two shards has what both have, and names the places of each. What one could not search is a gap.
+// A look-up in two shards has what both have, and names the places of each. A place that one could not search is a gap.
 func TestFind_InShards(t *testing.T) {
 	t.Parallel()
 	a, b := newWorld(t), newWorld(t)
