@@ -428,6 +428,14 @@ func TestParts_Pass(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	until := began
+	said := reader.Completeness{Freshness: reader.Fresh, CompleteUntil: &until}
+	if said.Lack(nil); said.Freshness != reader.Fresh {
+		t.Error("an answer of all shards is complete")
+	}
+	if said.Lack(&parts); said.Freshness != reader.Partial || said.CompleteUntil != nil {
+		t.Errorf("an answer without two shards is said to be %+v", said)
+	}
 	partial := reader.AsPartial(parts.Err())
 	if partial == nil || !slices.Equal(partial.Missing(), []string{"a", "b"}) || !errors.Is(partial, gone) || !strings.Contains(partial.Error(), "shard b: gone") {
 		t.Errorf("%v", parts.Err())
