@@ -243,13 +243,29 @@ func TestShare_OtherRangesAreRefused(t *testing.T) {
 	}
 }
 
-// greedy hands out every partition under the name of a shard, as a program with a fault would.
+// greedy gives every partition to the member that is a source, under the name of a shard. A program with a fault would.
 type greedy struct {
 	kgo.GroupBalancer
+
 	name string
 }
 
 func (g greedy) ProtocolName() string { return g.name }
+
+func (g greedy) MemberBalancer(members []kmsg.JoinGroupResponseMember) (kgo.GroupMemberBalancer, map[string]struct{}, error) {
+	of, err := kgo.NewConsumerBalancer(g, members)
+	return of, of.MemberTopics(), err
+}
+
+func (g greedy) Balance(of *kgo.ConsumerBalancer, topics map[string]int32) kgo.IntoSyncAssignment {
+	plan, members := of.NewPlan(), of.Members()
+	to := max(slices.IndexFunc(members, func(m kmsg.JoinGroupResponseMember) bool { return strings.HasPrefix(m.MemberID, "docket") }), 0)
+	for p := range topics[topic] {
+		plan.AddPartition(&members[to], topic, p)
+	}
+	plan.AdjustCooperative(of)
+	return plan
+}
 
 // Partitions that a leader of another kind hands out beyond the range are neither carried nor committed.
 func TestShare_ForeignAssignmentRefused(t *testing.T) {
@@ -259,21 +275,36 @@ func TestShare_ForeignAssignmentRefused(t *testing.T) {
 		c.Values(t, topic, p, values(20)...)
 	}
 	cfg, sc := inShard(t, c, "a=0-1,b=2-3", "a")
-	leader := c.Client(t, kgo.ConsumerGroup(sc.Group), kgo.ConsumeTopics(topic), kgo.DisableAutoCommit(),
+	leader := c.Client(t, kgo.ClientID("leader"), kgo.ConsumerGroup(sc.Group), kgo.ConsumeTopics(topic), kgo.DisableAutoCommit(),
 		kgo.Balancers(greedy{kgo.CooperativeStickyBalancer(), "docket-shard-a-0-1"}), kgo.HeartbeatInterval(30*time.Millisecond))
 	defer leader.Close()
 	kafkatest.Eventually(t, "the other leads the group", func() bool {
-		leader.PollRecords(t.Context(), 1)
-		return len(c.GroupInfo(sc.Group).Members) == 1
+		g := c.GroupInfo(sc.Group)
+		return g != nil && len(g.Members) == 1
 	})
 	var seen book
 	m := run(t, cfg, sc, storing(seen.note))
-	kafkatest.Eventually(t, "the source is a member", m.Joined)
-	leader.CloseAllowingRebalance() // the source leads now, and takes what is its own
+	client := c.Client(t)
+	defer client.Close()
+	kafkatest.Eventually(t, "the leader has given all partitions to the source", func() bool {
+		described, err := kadm.NewClient(client).DescribeGroups(t.Context(), sc.Group)
+		if err != nil {
+			return false
+		}
+		for _, member := range described[sc.Group].Members {
+			if of, ok := member.Assigned.AsConsumer(); ok && strings.HasPrefix(member.MemberID, "docket") && len(of.Topics) == 1 && len(of.Topics[0].Partitions) == 4 {
+				return true
+			}
+		}
+		return false
+	})
 	kafkatest.Eventually(t, "the own partitions are committed", func() bool {
 		at := c.Committed(t, sc.Group, topic)
 		return at[0] == 20 && at[1] == 20
 	})
+	if n := m.Assigned(); n != 2 {
+		t.Errorf("%d partitions are carried, want 2", n)
+	}
 	if at := c.Committed(t, sc.Group, topic); len(at) != 2 {
 		t.Errorf("committed %v", at)
 	}
