@@ -87,6 +87,8 @@ func walk(t *rapid.T, store reader.Store, f reader.Filter, oldest bool, limits f
 			missing = partial.Missing()
 		} else if err != nil {
 			t.Fatal(err)
+		} else if missing != nil {
+			t.Fatal("a page before lacks a shard, and this one does not say so")
 		}
 		if len(found.Decisions) > limit {
 			t.Fatalf("%d decisions on a page of %d", len(found.Decisions), limit)
