@@ -40,8 +40,8 @@ func shareOf(t testing.TB, all, of string) *shards.Share {
 	return m.Share(of)
 }
 
-// Every partition of the share has one member, no member has two more than another, and a member that stays keeps what
-// it has up to its part.
+// Every partition of the share has one member, and no member has two more than another. A member keeps what it has, up to
+// its part.
 func TestDivide_Properties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -191,6 +191,13 @@ func TestShare_AddedPartitions(t *testing.T) {
 		f, ok := m.Fault().(*kafka.FaultError) //nolint:errorlint // it is one
 		return ok && f.Reason == kafka.ReasonUnowned && f.Partition == 5 && strings.Contains(f.Hint, "7 partitions, and 2 of them, from 5 on")
 	})
+	described, err := kadm.NewClient(client).DescribeGroups(t.Context(), sc.Group)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := described.AssignedPartitions()[topic]; len(got) != 3 {
+		t.Errorf("the group has the partitions %v", got)
+	}
 	if m.Unowned() != 2 {
 		t.Errorf("%d partitions of no shard, want 2", m.Unowned())
 	}
@@ -236,15 +243,31 @@ func TestShare_OtherRangesAreRefused(t *testing.T) {
 	}
 }
 
-// greedy hands out every partition under the name of a shard, as a program with a fault would.
+// greedy gives every partition to the member that is a source, under the name of a shard. A program with a fault would.
 type greedy struct {
 	kgo.GroupBalancer
+
 	name string
 }
 
 func (g greedy) ProtocolName() string { return g.name }
 
-// What a leader of another kind hands out beyond the range is neither carried nor committed.
+func (g greedy) MemberBalancer(members []kmsg.JoinGroupResponseMember) (kgo.GroupMemberBalancer, map[string]struct{}, error) {
+	of, err := kgo.NewConsumerBalancer(g, members)
+	return of, of.MemberTopics(), err
+}
+
+func (g greedy) Balance(of *kgo.ConsumerBalancer, topics map[string]int32) kgo.IntoSyncAssignment {
+	plan, members := of.NewPlan(), of.Members()
+	to := max(slices.IndexFunc(members, func(m kmsg.JoinGroupResponseMember) bool { return strings.HasPrefix(m.MemberID, "docket") }), 0)
+	for p := range topics[topic] {
+		plan.AddPartition(&members[to], topic, p)
+	}
+	plan.AdjustCooperative(of)
+	return plan
+}
+
+// Partitions that a leader of another kind hands out beyond the range are neither carried nor committed.
 func TestShare_ForeignAssignmentRefused(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(4, topic))
@@ -252,21 +275,36 @@ func TestShare_ForeignAssignmentRefused(t *testing.T) {
 		c.Values(t, topic, p, values(20)...)
 	}
 	cfg, sc := inShard(t, c, "a=0-1,b=2-3", "a")
-	leader := c.Client(t, kgo.ConsumerGroup(sc.Group), kgo.ConsumeTopics(topic), kgo.DisableAutoCommit(),
+	leader := c.Client(t, kgo.ClientID("leader"), kgo.ConsumerGroup(sc.Group), kgo.ConsumeTopics(topic), kgo.DisableAutoCommit(),
 		kgo.Balancers(greedy{kgo.CooperativeStickyBalancer(), "docket-shard-a-0-1"}), kgo.HeartbeatInterval(30*time.Millisecond))
 	defer leader.Close()
 	kafkatest.Eventually(t, "the other leads the group", func() bool {
-		leader.PollRecords(t.Context(), 1)
-		return len(c.GroupInfo(sc.Group).Members) == 1
+		g := c.GroupInfo(sc.Group)
+		return g != nil && len(g.Members) == 1
 	})
 	var seen book
 	m := run(t, cfg, sc, storing(seen.note))
-	kafkatest.Eventually(t, "the source is a member", m.Joined)
-	leader.CloseAllowingRebalance() // the source leads now, and takes what is its own
+	client := c.Client(t)
+	defer client.Close()
+	kafkatest.Eventually(t, "the leader has given all partitions to the source", func() bool {
+		described, err := kadm.NewClient(client).DescribeGroups(t.Context(), sc.Group)
+		if err != nil {
+			return false
+		}
+		for _, member := range described[sc.Group].Members {
+			if of, ok := member.Assigned.AsConsumer(); ok && strings.HasPrefix(member.MemberID, "docket") && len(of.Topics) == 1 && len(of.Topics[0].Partitions) == 4 {
+				return true
+			}
+		}
+		return false
+	})
 	kafkatest.Eventually(t, "the own partitions are committed", func() bool {
 		at := c.Committed(t, sc.Group, topic)
 		return at[0] == 20 && at[1] == 20
 	})
+	if n := m.Assigned(); n != 2 {
+		t.Errorf("%d partitions are carried, want 2", n)
+	}
 	if at := c.Committed(t, sc.Group, topic); len(at) != 2 {
 		t.Errorf("committed %v", at)
 	}
@@ -350,7 +388,7 @@ func TestShare_PublishesToItsOwn(t *testing.T) {
 			t.Fatal("partitions without a leader would not count")
 		}
 		backup := func(p kgo.Partitioner, topic string) int {
-			return p.ForTopic(topic).(kgo.TopicBackupPartitioner).PartitionByBackup(r, n, nil) //nolint:errcheck,forcetypeassert // it is one
+			return p.ForTopic(topic).(kgo.TopicBackupPartitioner).PartitionByBackup(r, n, nil) //nolint:forcetypeassert // it is one
 		}
 		if p := backup(own, "other"); p != whole.Partition(r, n) || backup(kafka.PartitionerOf(nil), topic) != p {
 			t.Fatal("another topic is partitioned otherwise")

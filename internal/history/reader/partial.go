@@ -70,6 +70,14 @@ func (p *Parts) Err() error {
 	return &PartialError{p.missed}
 }
 
+// Lack says that the answer is without some shards. Until when it is complete, and what waits there, is then unknown.
+// Nil parts, or parts that lack nothing, change nothing.
+func (c *Completeness) Lack(p *Parts) {
+	if len(p.NotAsked()) > 0 {
+		*c = Completeness{Freshness: Partial}
+	}
+}
+
 type partsKey struct{}
 
 // WithParts returns a context in which stores note the shards that they miss, and answer without an error. The parts are

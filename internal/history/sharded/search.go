@@ -58,7 +58,7 @@ type part struct {
 }
 
 // Search implements [reader.Store]. A page asks each shard for a page. The answer ends where a shard that has more was
-// read to: what comes behind may be before others.
+// read to, because the next decisions of that shard may come before those of others.
 func (s *Store) Search(ctx context.Context, f reader.Filter, p reader.Page) (reader.Found, error) {
 	c := cursor{Oldest: p.Oldest}
 	if p.After == "" {

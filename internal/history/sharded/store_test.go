@@ -87,6 +87,8 @@ func walk(t *rapid.T, store reader.Store, f reader.Filter, oldest bool, limits f
 			missing = partial.Missing()
 		} else if err != nil {
 			t.Fatal(err)
+		} else if missing != nil {
+			t.Fatal("a page before lacks a shard, and this one does not say so")
 		}
 		if len(found.Decisions) > limit {
 			t.Fatalf("%d decisions on a page of %d", len(found.Decisions), limit)
@@ -382,7 +384,7 @@ func TestEdits_OfTheirShard(t *testing.T) {
 	}
 }
 
-// If no shard answers there is no answer, and the error is no partial one.
+// If every shard fails there is only the error of the first.
 func TestStore_AllAway(t *testing.T) {
 	t.Parallel()
 	s := split{of: make([][]reader.Decision, 3)}
@@ -427,6 +429,14 @@ func TestParts_Pass(t *testing.T) {
 		if err := parts.Pass(fmt.Errorf("look: %w", &reader.PartialError{Missed: []reader.Missed{{Shard: name, Err: gone}}})); err != nil {
 			t.Error(err)
 		}
+	}
+	until := began
+	said := reader.Completeness{Freshness: reader.Fresh, CompleteUntil: &until}
+	if said.Lack(nil); said.Freshness != reader.Fresh {
+		t.Error("an answer of all shards is complete")
+	}
+	if said.Lack(&parts); said.Freshness != reader.Partial || said.CompleteUntil != nil {
+		t.Errorf("an answer without two shards is said to be %+v", said)
 	}
 	partial := reader.AsPartial(parts.Err())
 	if partial == nil || !slices.Equal(partial.Missing(), []string{"a", "b"}) || !errors.Is(partial, gone) || !strings.Contains(partial.Error(), "shard b: gone") {

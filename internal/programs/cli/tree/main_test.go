@@ -91,7 +91,8 @@ type world struct {
 	book     *book
 	store    *readertest.Store
 	states   *readertest.States // nil: no desk keeps them
-	out, err buffer             // of the last call
+	many     reader.Store // several shards in the place of store; nil: there are none
+	out, err buffer       // of the last call
 	trial    *trial
 	days     archive.Table
 	letters  archive.LettersTable // nil: nothing waits
@@ -167,6 +168,9 @@ func (w *world) call(args ...string) result {
 			sys.Look = &lookup.Look{
 				Settings: settings, Rows: w.store.ByID, Book: w.book, Days: days, Shelf: sys.Shelf, Topics: w.topics, Spools: w.spools,
 				Now: func() time.Time { return now },
+			}
+			if w.many != nil {
+				sys.Decisions, sys.Look.Rows = w.many, w.many.ByID
 			}
 			return sys, nil
 		},

@@ -1,0 +1,52 @@
+package lookup
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"docket/internal/history/reader"
+)
+
+// A look-up in two shards has what both have, and names the places of each. A place that one could not search is a gap.
+func TestFind_InShards(t *testing.T) {
+	t.Parallel()
+	a, b := newWorld(t), newWorld(t)
+	a.rows = []reader.Decision{{Row: reader.Row{ID: "d-1", Time: noon}}}
+	b.put("parking", log("d-1", ""), first...)
+	l := &Look{Shards: []ShardLook{{"a", a.look()}, {"b", b.look()}}}
+	got := l.Find(t.Context(), "d-1")
+	if len(got.Rows) != 1 || got.Rows[0].Shard != "a" || len(got.Found) != 1 || got.Found[0].Where != Parked || got.ID != "d-1" || !got.At.Equal(noon) {
+		t.Errorf("found %+v", got)
+	}
+	for _, want := range []string{"shard a, the rows of decision_logs", "shard b, the rows of decision_logs", "shard b, the ledger of dead letters"} {
+		if !slices.Contains(SearchedIn(got.Looked), want) {
+			t.Errorf("looked at %q, without %q", SearchedIn(got.Looked), want)
+		}
+	}
+	b.noTable = errors.New("away")
+	if got = l.Find(t.Context(), "d-1"); got.Complete() || !slices.ContainsFunc(Gaps(got.NotLooked), func(g string) bool { return g == "shard b, the rows of decision_logs: away" }) {
+		t.Errorf("not looked at %q", Gaps(got.NotLooked))
+	}
+}
+
+// The spools of a host have records of all shards. Each record is told once, by the shard whose topic it goes to.
+func TestFind_SpoolOfShards(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.spool("1700000000_a_1.jsonl.gz", spooled(t, "parking-b", log("d-1", "")))
+	var shards []ShardLook
+	for _, name := range []string{"a", "b"} {
+		one := w.look()
+		one.Settings.KafkaParkingTopic, one.Settings.KafkaDLQTopic, one.Settings.KafkaParkingDLQTopic = "parking-"+name, "dlq-"+name, "parking-dlq-"+name
+		shards = append(shards, ShardLook{name, one})
+	}
+	got := (&Look{Shards: shards}).Find(t.Context(), "d-1")
+	if len(got.Found) != 1 || got.Found[0].Where != Spooled || got.Found[0].To != "parking-b" {
+		t.Errorf("found %+v", got.Found)
+	}
+	if n := len(slices.DeleteFunc(SearchedIn(got.Looked), func(p string) bool { return !strings.Contains(p, "the spool") })); n != 2 {
+		t.Errorf("looked at %q", SearchedIn(got.Looked))
+	}
+}
