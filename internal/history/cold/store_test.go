@@ -288,3 +288,29 @@ func TestSearch_PayloadOnlyOnRequest(t *testing.T) {
 		}
 	}
 }
+
+// TestSearch_OnlyTheFormThatCounts: a decision that an archive has in an old form does not fit by that form.
+func TestSearch_OnlyTheFormThatCounts(t *testing.T) {
+	t.Parallel()
+	was, is := "was/allow", "is/allow"
+	old, late := made(1, 1), made(1, 1)
+	old.Path, late.Path = &was, &is
+	for name, inTable := range map[string]bool{"the table has another": true, "a later archive has another": false} {
+		shelf, table := archive.Dir(t.TempDir()), &readertest.Store{}
+		_, err := archivetest.Write(t.Context(), shelf, 0, old)
+		if inTable {
+			table.Add(late)
+		} else if err == nil {
+			_, err = archivetest.Write(t.Context(), shelf, 0, late)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		store := cold.Store{Table: table, Days: days(shelf)}
+		for path, want := range map[string]int{was: 0, is: 1} {
+			if found := search(t, store, reader.Filter{Paths: []string{path}}, reader.Page{Limit: 10}); len(found.Decisions) != want {
+				t.Errorf("%s: %s has %d decisions, want %d", name, path, len(found.Decisions), want)
+			}
+		}
+	}
+}
