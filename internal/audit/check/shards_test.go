@@ -55,7 +55,7 @@ func TestShards_Keys(t *testing.T) {
 		level      Level
 		detail     string
 	}{
-		"by decision_id": {"d-1", `{"decision_id":"d-1","timestamp":"2026-01-01T00:00:00Z"}`, OK, "the latest 4 records have their decision_id as key"},
+		"by decision_id":  {"d-1", `{"decision_id":"d-1","timestamp":"2026-01-01T00:00:00Z"}`, OK, "the latest 4 records have their decision_id as key"},
 		"by requested_by": {"10.0.0.7", `{"decision_id":"d-1","timestamp":"2026-01-01T00:00:00Z"}`, Warn, "1 of the latest 4 records have another key"},
 		"several in one":  {"d-1", `[{"decision_id":"d-1","timestamp":"2026-01-01T00:00:00Z"},{"decision_id":"d-2","timestamp":"2026-01-01T00:00:00Z"}]`, Warn, "1 of the latest 4"},
 		"unreadable":      {"x", `{`, OK, "the latest 4 records"},

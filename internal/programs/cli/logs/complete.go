@@ -19,11 +19,11 @@ func begin(ctx context.Context, call frame.Call, r complete.Range) complete.Begu
 
 // ended says how complete an answer is; nil if nothing is said of it. One that lacks a shard is partial.
 func (p *printer) ended(b complete.Begun, f complete.Facts) *reader.Completeness {
-	if p.Sys.Complete == nil {
+	if p.Sys.Complete == nil && p.parts.Err() == nil {
 		return nil
 	}
-	f.Partly = f.Partly || p.parts.Err() != nil
 	c := b.End(f)
+	c.Lack(&p.parts)
 	return &c
 }
 

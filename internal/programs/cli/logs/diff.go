@@ -72,7 +72,11 @@ func (v *diff) compared(a, b reader.Decision) error {
 		return fmt.Errorf("compare the decisions: %w", err)
 	}
 	if v.AsJSON {
-		v.Print(jsonDiff{A: endOf(a), B: endOf(b), Differences: found, jsonPartial: v.partial()})
+		out := jsonDiff{A: endOf(a), B: endOf(b), Differences: found, jsonPartial: v.partial()}
+		if len(out.NotAsked) > 0 {
+			out.Freshness = reader.Partial
+		}
+		v.Print(out)
 		return nil
 	}
 	defer v.tellPartial()
@@ -94,6 +98,7 @@ type jsonDiff struct {
 	A jsonEnd `json:"a"`
 	B jsonEnd `json:"b"`
 	reader.Differences
+	Freshness reader.Freshness `json:"freshness,omitempty"`
 	jsonPartial
 }
 

@@ -91,8 +91,8 @@ type world struct {
 	book     *book
 	store    *readertest.Store
 	states   *readertest.States // nil: no desk keeps them
-	many     reader.Store // several shards in the place of store; nil: there are none
-	out, err buffer       // of the last call
+	many     reader.Store       // several shards in the place of store; nil: there are none
+	out, err buffer             // of the last call
 	trial    *trial
 	days     archive.Table
 	letters  archive.LettersTable // nil: nothing waits
