@@ -39,6 +39,7 @@ var described = regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: "(.*?)", (?:
 var optional = []string{
 	"DOCKET_LANES=urgent,bulk", "DOCKET_COLLECTOR_URGENT=verdict=denied", "DOCKET_COLLECTOR_SHARE=label:id=2000/s",
 	"DOCKET_LIMIT_ROWS=450", "DOCKET_REDIS_URL=redis://127.0.0.1:1", "DOCKET_STATES=true",
+	"DOCKET_SHARDS=a=0-15,b=16-31", "DOCKET_SHARD=a", "DOCKET_COLLECTOR_KEY=decision_id",
 }
 
 // registered is what the four programs register with lanes and limits, by name, as they do it; they dial nobody.

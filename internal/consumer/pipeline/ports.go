@@ -95,8 +95,8 @@ func (u *Unwell) Unwrap() error { return u.Err }
 type Tokens interface {
 	// Take returns how many of n rows may be written now: at least 1, or 0 if ctx or leaving ended first. After leaving
 	// ended it does not wait. Before it waits for the first time it calls pause. After a wait it calls resume as soon as
-	// rows are granted, and grants no others of the same kind of lane before resume returned. low says that the rows count against
-	// the low limit, too.
+	// rows are granted. It grants no others of the same kind of lane before resume returned. low says that the rows
+	// count against the low limit, too.
 	Take(ctx, leaving context.Context, low bool, n int, pause, resume func()) (granted int)
 }
 

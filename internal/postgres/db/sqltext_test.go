@@ -16,13 +16,13 @@ import (
 var built = []string{
 	"schema/checkpartitions.go countStrays", // the name of a table that regclass quoted
 	// Names of columns and tables that the server quoted; the days of a COPY, which takes no parameters, are written from a date.
-	"historydb/archive.go strayDays", "historydb/archiverows.go sum", "historydb/archiverows.go Read", "historydb/archiveload.go load", "historydb/archivecount.go countBefore", "historydb/archivecount.go countLeaving", "historydb/archiveletters.go Read",
+	"historydb/archive.go strayDays", "historydb/archiverows.go copyOut", "historydb/archiverows.go Read", "historydb/archiveload.go load", "historydb/archiveload.go copied", "historydb/archiveload.go equal", "historydb/archiveload.go differing", "historydb/archivecount.go countBefore", "historydb/archivecount.go countLeaving", "historydb/archiveletters.go Read",
 	"schema/partition.go swap", "schema/partition.go days", "store/transaction.go asked", "store/lookup.go look",
 	"ledgerdb/days.go countersSQL", "ledgerdb/jobs.go jobs", "ledgerdb/jobs.go changedJobs", "ledgerdb/list.go combinations", "ledgerdb/list.go collect",
 	"ledgerdb/matching.go groupsOf", "ledgerdb/matching.go lock", "ledgerdb/show.go values",
 	"ledgerdb/tallies.go tallies", "ledgerdb/tallies.go paths", "ledgerdb/tallies.go times", "ledgerdb/tallies.go scanned", "ledgerdb/tallies.go countsIn",
 	"schema/indexes.go index", "schema/indexes.go indexEach", "schema/indexes.go IndexDays", // names that format quoted
-	"historydb/ways.go look", "historydb/follow.go begin", "historydb/follow.go since", "historydb/stats.go counted", "historydb/stats.go live", "historydb/statesrows.go follow", "historydb/statesrows.go read", "historydb/statesread.go States", "historydb/statesread.go Flips", // conditions by what is asked for
+	"historydb/ways.go look", "historydb/follow.go begin", "historydb/follow.go since", "historydb/stats.go counted", "historydb/stats.go live", "historydb/statesrows.go follow", "historydb/statesrows.go read", "historydb/statesread.go States", "historydb/statesread.go Flips", "historydb/waiting.go Waiting", // conditions by what is asked for
 }
 
 // TestSQL_IsConstant has all that goes to the server as a statement be constants, so that no value can become a part of it.

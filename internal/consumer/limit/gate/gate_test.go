@@ -313,8 +313,8 @@ func TestGate_LimitedIsOfItsOwnClass(t *testing.T) {
 	})
 }
 
-// TestGate_NextWaitsForTheTurn has a database that takes no rows for a while: whoever was granted rows waits for its
-// turn, and the others are granted none before it has the turn.
+// TestGate_NextWaitsForTheTurn has a database that takes no rows for a while. A write that was granted rows
+// waits for its turn. The others are granted none before it has the turn.
 func TestGate_NextWaitsForTheTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
