@@ -188,7 +188,7 @@ func TestShare_AddedPartitions(t *testing.T) {
 	}
 	kafkatest.Eventually(t, "the added partitions of the range are read", func() bool { return m.Assigned() == 3 && m.Partitions() == 3 })
 	kafkatest.Eventually(t, "the fault names the first partition of no shard", func() bool {
-		f, ok := m.Fault().(*kafka.FaultError) //nolint:errorlint // it is one
+		f, ok := m.Fault().(*kafka.FaultError)
 		return ok && f.Reason == kafka.ReasonUnowned && f.Partition == 5 && strings.Contains(f.Hint, "7 partitions, and 2 of them, from 5 on")
 	})
 	described, err := kadm.NewClient(client).DescribeGroups(t.Context(), sc.Group)
@@ -231,7 +231,7 @@ func TestShare_OtherRangesAreRefused(t *testing.T) {
 			return nil
 		})
 		kafkatest.Eventually(t, name+" is a fault", func() bool {
-			f, ok := second.Fault().(*kafka.FaultError) //nolint:errorlint // it is one
+			f, ok := second.Fault().(*kafka.FaultError)
 			return ok && f.Reason == kafka.ReasonGroup
 		})
 		if err := second.end(); err != nil {

@@ -253,7 +253,7 @@ func TestPanels_QuietWithoutData(t *testing.T) {
 // TestPanels_LanesAreQuiet checks that a query of lanes or limits may be without data: both are off by default.
 func TestPanels_LanesAreQuiet(t *testing.T) {
 	t.Parallel()
-	optional := regexp.MustCompile(`docket_(lane_|limit_|state_|collector_routed|collector_shaped)|lane!=""`)
+	optional := regexp.MustCompile(`docket_(lane_|limit_|state_|shard_|collector_routed|collector_shaped)|lane!=""`)
 	for _, r := range board() {
 		for _, p := range r.panels {
 			for i, q := range p.queries {

@@ -1,6 +1,6 @@
 package main
 
-// statesRow is empty where no desk keeps states, so each of its queries is quiet.
+// statesRow is empty where no desk keeps states and there are no shards, so each of its queries is quiet.
 func statesRow() row {
 	const none = "no states"
 	panels := []panel{
@@ -24,9 +24,14 @@ func statesRow() row {
 				{expr: "60 * sum by (reason) (" + rate("docket_state_skipped_total") + ")", legend: "{{reason}}"},
 			},
 		},
+		{
+			title: "Partitions without a shard", kind: "timeseries", w: 8, h: 7, unit: "short", none: "no shards",
+			about:   "Partitions of the source topics that DOCKET_SHARDS gives to no shard. Nobody reads them. Normal: 0.",
+			queries: []query{{expr: "max(docket_shard_unowned_partitions" + selected + ")", legend: "partitions"}},
+		},
 	}
 	for i := range panels {
 		quietly(panels[i].queries)
 	}
-	return row{"States", panels}
+	return row{"States and shards", panels}
 }

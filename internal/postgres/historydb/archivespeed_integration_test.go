@@ -32,7 +32,7 @@ func BenchmarkArchive_Day(b *testing.B) {
 	check(b, err)
 	defer func() { _ = conn.Close(b.Context()) }()
 	d := bench.NewDecisions(1, a.day.Add(3*time.Hour))
-	start := time.Now()
+	var start time.Time
 	i := int64(0)
 	var raw []byte
 	_, err = conn.CopyFrom(b.Context(), pgx.Identifier{"decision_logs"}, []string{"decision_id", "ts", "path", "allowed", "requested_by", "req_id", "opa_id", "opa_version", "service", "labels", "raw", "source_topic",

@@ -41,7 +41,7 @@ type shortened struct {
 func (w *Writer) shorten(raw []byte, cells [][]byte, micros int64) (s shortened) {
 	s.payload = raw
 	keep := append(w.payload[:0], '{')
-	any := false
+	found := false
 	in := decision.Into(raw, 0)
 	for in.Next() {
 		if in.Array() {
@@ -56,7 +56,7 @@ func (w *Writer) shorten(raw []byte, cells [][]byte, micros int64) (s shortened)
 		}
 		switch {
 		case member >= 0 && w.isCell(member, value, cells, micros, &s):
-			s.has[member], any = true, true
+			s.has[member], found = true, true
 			continue
 		case in.Is("error"):
 			s.hasError = string(value) != "null"
@@ -75,7 +75,7 @@ func (w *Writer) shorten(raw []byte, cells [][]byte, micros int64) (s shortened)
 	if m := w.layout.members[bundlesMember]; s.has[bundlesMember] && m >= 0 {
 		s.bundles = cells[m]
 	}
-	if in.Torn() || !any {
+	if in.Torn() || !found {
 		return s
 	}
 	w.payload = append(keep, '}')

@@ -38,7 +38,7 @@ type Options struct {
 type Writer struct {
 	layout  *layout
 	subject subject.Spec
-	to      *parquet.Writer
+	to      *parquet.GenericWriter[any]
 	columns []*parquet.ColumnWriter
 
 	batch [][]parquet.Value // by column
@@ -52,7 +52,6 @@ type Writer struct {
 	payload     []byte
 	scratch     []byte
 	rebuilt     []byte
-	short       map[int]bool // columns whose values came with the payload
 	sets        map[[repeatedCount]bool]string
 	revisionsOf revisions
 	builder     builder
@@ -80,7 +79,7 @@ func NewWriter(to io.Writer, o Options) (*Writer, error) {
 		options = append(options, parquet.SkipPageBounds(name))
 	}
 	w := &Writer{
-		layout: l, subject: o.Subject, to: parquet.NewWriter(to, options...), most: groupRows, large: groupBytes, batch: make([][]parquet.Value, l.leaves),
+		layout: l, subject: o.Subject, to: parquet.NewGenericWriter[any](to, options...), most: groupRows, large: groupBytes, batch: make([][]parquet.Value, l.leaves),
 		cells: make([][]byte, len(l.columns)), sets: map[[repeatedCount]bool]string{}, revisionsOf: revisions{}, builder: builder{layout: l},
 	}
 	if o.GroupRows > 0 {

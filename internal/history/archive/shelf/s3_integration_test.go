@@ -89,8 +89,8 @@ func counted(t *testing.T, to string) (url string, received *atomic.Int64) {
 		t.Fatal(err)
 	}
 	received = &atomic.Int64{}
-	pass := httputil.NewSingleHostReverseProxy(target)
-	pass.Director = func(r *http.Request) { r.URL.Scheme, r.URL.Host = target.Scheme, target.Host } // the signed Host stays
+	pass := &httputil.ReverseProxy{}
+	pass.Rewrite = func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = target.Scheme, target.Host } // the signed Host stays
 	pass.ModifyResponse = func(r *http.Response) error {
 		r.Body = &counting{r.Body, received}
 		return nil
