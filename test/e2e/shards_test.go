@@ -199,7 +199,7 @@ func TestShards_ThreeServers(t *testing.T) {
 	if out, code := s.command(nil, "docket", "stats", "--json", "--since", "1d"); code != 0 || counted(t, out) != len(s.sent) {
 		t.Errorf("docket stats ended with %d and counted %d of %d", code, counted(t, out), len(s.sent))
 	}
-	if out, code := s.command(nil, "docket", "why", s.sent[777], "--json"); code != 0 || strings.Contains(out, "PARTIAL") {
+	if out, code := s.command(nil, "docket", "why", s.sent[777], "--json"); code != 0 || strings.Contains(out, "shards_not_asked") {
 		t.Errorf("docket why ended with %d:\n%s", code, out)
 	}
 	if out, code := s.command(nil, "docket", "where-is", s.sent[778]); code != 0 || strings.Count(out, "stored") != 1 {
@@ -241,7 +241,7 @@ func TestShards_ThreeServers(t *testing.T) {
 	}
 	s.inB(missing)
 	out, code := s.command(nil, "docket", "logs", "--json", "-n", "3")
-	if code != 0 || !strings.Contains(out, `"freshness":"PARTIAL"`) || !strings.Contains(out, `"shards_not_asked":[{"shard":"b"`) {
+	if code != 0 || !strings.Contains(out, `"freshness": "PARTIAL"`) || !strings.Contains(out, `"shards_not_asked":[{"shard":"b"`) {
 		t.Errorf("docket logs --json ended with %d:\n%s", code, out)
 	}
 	if out, code := s.command(nil, "docket", "stats", "--json", "--since", "1d"); code != 0 || counted(t, out) >= len(s.sent) || !strings.Contains(out, `"freshness": "PARTIAL"`) {
