@@ -3,7 +3,7 @@
 
 -- +goose Up
 -- No column but the key has an index, and pages have room, so that an update changes no index (HOT).
-CREATE TABLE decision_states (
+CREATE TABLE IF NOT EXISTS decision_states (
     subject        text COLLATE "C" NOT NULL,
     path           text COLLATE "C" NOT NULL,
     verdict        text             NOT NULL,
@@ -24,7 +24,7 @@ CREATE TABLE decision_states (
 COMMENT ON TABLE decision_states IS 'the newest answer of each subject and path, as far as decision_states_mark has come; kept by docket desk with DOCKET_STATES';
 
 -- Rows are only added. The number is in the order of storing, as one transaction at a time adds them.
-CREATE TABLE decision_flips (
+CREATE TABLE IF NOT EXISTS decision_flips (
     flip_id      bigint           GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     subject      text COLLATE "C" NOT NULL,
     path         text COLLATE "C" NOT NULL,
@@ -40,11 +40,11 @@ CREATE TABLE decision_flips (
     late         boolean          NOT NULL, -- it was stored after a newer one, and did not change the state
     noted_at     timestamptz      NOT NULL DEFAULT clock_timestamp()
 );
-CREATE INDEX decision_flips_subject ON decision_flips (subject, flip_id);
-CREATE INDEX decision_flips_path ON decision_flips (path, flip_id);
+CREATE INDEX IF NOT EXISTS decision_flips_subject ON decision_flips (subject, flip_id);
+CREATE INDEX IF NOT EXISTS decision_flips_path ON decision_flips (path, flip_id);
 COMMENT ON TABLE decision_flips IS 'changes of the verdict of a subject and path, in the order of storing';
 
-CREATE TABLE decision_states_mark (
+CREATE TABLE IF NOT EXISTS decision_states_mark (
     stored_before timestamptz NOT NULL,           -- what was stored before is in the states, and nothing else
     states        bigint      NOT NULL DEFAULT 0, -- rows of decision_states
     subject_by    text        NOT NULL DEFAULT '',-- the settings by which subjects are found; empty: none was yet
@@ -52,10 +52,10 @@ CREATE TABLE decision_states_mark (
     full_at       timestamptz,                    -- when a subject last had no room; NULL: all had
     one           boolean     PRIMARY KEY DEFAULT true CHECK (one)
 );
-INSERT INTO decision_states_mark (stored_before) VALUES ('-infinity');
+INSERT INTO decision_states_mark (stored_before) VALUES ('-infinity') ON CONFLICT DO NOTHING;
 COMMENT ON TABLE decision_states_mark IS 'how far decision_states and decision_flips have come';
 
-CREATE TABLE decision_states_paths (
+CREATE TABLE IF NOT EXISTS decision_states_paths (
     path      text COLLATE "C" PRIMARY KEY,
     denied_ts timestamptz      NOT NULL, -- of the first decision that was denied, in the order of storing
     denied_id text COLLATE "C" NOT NULL,
@@ -64,7 +64,7 @@ CREATE TABLE decision_states_paths (
 );
 COMMENT ON TABLE decision_states_paths IS 'the first denial of each path, for alerts';
 
-CREATE TABLE decision_states_revisions (
+CREATE TABLE IF NOT EXISTS decision_states_revisions (
     path      text COLLATE "C" NOT NULL,
     revision  text COLLATE "C" NOT NULL,
     first_at  timestamptz      NOT NULL, -- stored_at
@@ -79,7 +79,7 @@ COMMENT ON TABLE decision_states_revisions IS 'decisions that each revision of t
 -- +goose StatementBegin
 -- decision_states_trim removes states that were not seen for so long, flips that were noted so long ago, and revisions and first
 -- denials of 30 days without a decision. It removes at most so many rows of each, and returns how many states that were.
-CREATE FUNCTION decision_states_trim(idle interval, keep interval, portion int) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER AS $$
+CREATE OR REPLACE FUNCTION decision_states_trim(idle interval, keep interval, portion int) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     gone bigint;
 BEGIN
@@ -101,7 +101,7 @@ END $$;
 
 -- decision_states_restart empties all of it: the next round begins with the oldest stored row. It is for the owner, after the
 -- settings by which subjects are found were changed.
-CREATE FUNCTION decision_states_restart() RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION decision_states_restart() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM FROM decision_states_mark FOR UPDATE;
     TRUNCATE decision_states, decision_flips, decision_states_paths, decision_states_revisions;

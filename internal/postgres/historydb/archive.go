@@ -274,9 +274,6 @@ type archiveDay struct {
 	table string // quoted; empty until Where found it
 	oid   uint32
 	past  time.Time // which the mark of the counts has passed
-	// staged are the columns of the temporary table of a restore; empty: there is none. staging is set while a
-	// transaction makes one.
-	staged, staging string
 }
 
 // Close lets the day go.

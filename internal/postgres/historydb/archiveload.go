@@ -40,9 +40,6 @@ func (d *archiveDay) Load(ctx context.Context, shape []archive.Column, lines [][
 			}
 			return db.Confirm(ctx, tx) // rows that were there already are restored only once the standby has them
 		})
-		if err == nil {
-			d.staged = d.staging // a transaction that ends otherwise takes the temporary table along
-		}
 		ahead := (*errAhead)(nil)
 		if !errors.As(err, &ahead) {
 			return l, d.of.failed("load rows", err)
@@ -53,7 +50,8 @@ func (d *archiveDay) Load(ctx context.Context, shape []archive.Column, lines [][
 	}
 }
 
-// stage is a temporary table for the rows of a batch. The session has it, so no other role can have made it.
+// stage is a temporary table for the rows of a batch. The session has it, so no other role can have made it. It goes
+// with its transaction: a session that ends with one would wait for a standby that is away, and keep the day.
 const (
 	stage = `pg_temp.docket_restoring`
 	place = `"docket place of the line"` // in a batch, beside columns of any name
@@ -97,22 +95,14 @@ func identifiers(columns []archiveColumn) string {
 // copied fills the temporary table with the values of lines, and the place of each.
 func (d *archiveDay) copied(ctx context.Context, tx pgx.Tx, columns []archiveColumn, lines [][]byte) error {
 	names := identifiers(columns)
-	if d.staged != names {
-		_, err := tx.Exec(ctx, `DROP TABLE IF EXISTS `+stage)
-		if err == nil {
-			_, err = tx.Exec(ctx, `CREATE TEMP TABLE docket_restoring ON COMMIT DELETE ROWS AS SELECT `+names+`, 0 AS `+place+` FROM decision_logs WITH NO DATA`)
-		}
-		if err != nil {
-			return err
-		}
+	if _, err := tx.Exec(ctx, `CREATE TEMP TABLE docket_restoring ON COMMIT DROP AS SELECT `+names+`, 0 AS `+place+` FROM decision_logs WITH NO DATA`); err != nil {
+		return err
 	}
 	text, err := copyText(columns, lines)
 	if err != nil {
 		return err
 	}
-	if _, err = tx.Conn().PgConn().CopyFrom(ctx, bytes.NewReader(text), `COPY `+stage+` (`+names+`, `+place+`) FROM STDIN`); err == nil {
-		d.staging = names
-	}
+	_, err = tx.Conn().PgConn().CopyFrom(ctx, bytes.NewReader(text), `COPY `+stage+` (`+names+`, `+place+`) FROM STDIN`)
 	return err
 }
 

@@ -15,8 +15,10 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5"
 
+	"docket/internal/errclass"
 	"docket/internal/history/archive"
 	"docket/internal/history/reader"
 	"docket/internal/history/state"
@@ -81,11 +83,17 @@ func (w *stated) store(on querier, n int) (rows []state.Decision) {
 	return rows
 }
 
+// follow follows once. Sessions that were killed are no longer in the pool after it has seen their end, so it tries again.
 func (w *stated) follow(s *historydb.States) state.Round {
 	w.t.Helper()
-	r, err := s.Follow(w.t.Context())
-	check(w.t, err)
-	return r
+	for {
+		r, err := s.Follow(w.t.Context())
+		if err != nil && errclass.Classify(err).Code == pgerrcode.AdminShutdown {
+			continue
+		}
+		check(w.t, err)
+		return r
+	}
 }
 
 // settled follows until all that was stored is in the states.
