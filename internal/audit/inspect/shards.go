@@ -39,8 +39,10 @@ func AskAll(s config.Settings, open func(config.Settings) (*store.Store, error),
 			return nil, err
 		}
 		all.dbs = append(all.dbs, db)
-		shards = append(shards, sharded.Shard{Name: one.ShardName, Store: historydb.NewReader(db.DB)})
-		all.Look.Shards = append(all.Look.Shards, lookup.ShardLook{Name: one.ShardName, Look: Looking(one, db, sight)})
+		own := sight
+		own.Days = ArchivedDays(one, db, sight.Shelf)
+		shards = append(shards, sharded.Shard{Name: one.ShardName, Store: Decisions(historydb.NewReader(db.DB), own.Days)})
+		all.Look.Shards = append(all.Look.Shards, lookup.ShardLook{Name: one.ShardName, Look: Looking(one, db, own)})
 	}
 	all.Decisions = sharded.New(shards...)
 	return all, nil

@@ -263,7 +263,7 @@ func (s *api) decision(ctx context.Context, c caller, in *DecisionPath) (*decisi
 	around := elsewhereOf(a)
 	s.read(c, "show-decision", all, true)
 	unknown := s.edits(ctx, all, true)
-	return &decisionsOutput{DecisionsOfID{Decisions: decisionsOf(all), EditsUnknown: unknown, Elsewhere: around, Completeness: begun.End(around.facts())}}, nil
+	return &decisionsOutput{DecisionsOfID{Decisions: decisionsOf(all), EditsUnknown: unknown, Elsewhere: around, Completeness: begun.End(complete.FactsOf(all, len(around.NotLooked) > 0))}}, nil
 }
 
 // edits adds edits to decisions, and returns why they may be incomplete. It adds the changes only with payload.

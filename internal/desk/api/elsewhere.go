@@ -22,11 +22,6 @@ func elsewhereOf(a *lookup.Answer) Elsewhere {
 	return Elsewhere{lettersOf(a.Letters), lookup.Views(a.Found, a.At), lookup.SearchedIn(a.Looked), lookup.Gaps(a.NotLooked)}
 }
 
-// facts are those of an answer about an id that has rows.
-func (e *Elsewhere) facts() complete.Facts {
-	return complete.Facts{Found: true, Partly: len(e.NotLooked) > 0}
-}
-
 func lettersOf(all []ledger.Entry) (out []Letter) {
 	for i := range all {
 		out = append(out, LetterOf(all[i]))

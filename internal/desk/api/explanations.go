@@ -104,7 +104,7 @@ func (s *api) why(ctx context.Context, c caller, in *whyInput) (*whyOutput, erro
 	}
 	a.Shown(d)
 	s.read(c, "explain-decision", append([]reader.Decision{d}, neighbours(x)...), true)
-	return &whyOutput{Explained{Explanation: x, Elsewhere: elsewhereOf(a), Completeness: begun.End(complete.FactsOf(one, !a.Complete()))}}, nil
+	return &whyOutput{Explained{Explanation: x, Elsewhere: elsewhereOf(a), Completeness: begun.End(complete.FactsOf(one, x.Incomplete || !a.Complete()))}}, nil
 }
 
 // archivesFor limits the search of archived days for decisions around one.

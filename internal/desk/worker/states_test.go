@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -89,6 +90,12 @@ func (k *keeping) done(desk string) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.rounds[desk]
+}
+
+func (k *keeping) trimmed() []time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.trims)
 }
 
 func runStates(k *keeping, b *alertLedger, desk string, reg prometheus.Registerer) (stop func()) {
@@ -180,12 +187,12 @@ func TestStates_IdleOnesAreRemoved(t *testing.T) {
 		k, b := &keeping{rounds: map[string]int{}, gone: []int64{10_000, 5, 0}}, newAlertLedger()
 		stop := runStates(k, b, "a", prometheus.NewRegistry())
 		pass(time.Minute)
-		if len(k.trims) != 3 || k.trims[0] != 90*24*time.Hour {
-			t.Errorf("removed %v", k.trims)
+		if trims := k.trimmed(); len(trims) != 3 || trims[0] != 90*24*time.Hour {
+			t.Errorf("removed %v", trims)
 		}
 		pass(61 * time.Minute)
-		if len(k.trims) != 4 {
-			t.Errorf("removed %d times after an hour", len(k.trims))
+		if n := len(k.trimmed()); n != 4 {
+			t.Errorf("removed %d times after an hour", n)
 		}
 		stop()
 	})

@@ -52,4 +52,4 @@ func Formats() Format {
 }
 
 // mostOfID limits the decisions of one id in one archive.
-const mostOfID = 10
+const mostOfID = 1000

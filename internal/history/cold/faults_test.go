@@ -198,8 +198,11 @@ func TestSearch_RecentNeedsNoArchive(t *testing.T) {
 // TestSearch_OneReadForManyPages: the pages behind the first come from memory, if the archive has no index.
 func TestSearch_OneReadForManyPages(t *testing.T) {
 	t.Parallel()
+	var mu sync.Mutex
 	reads := map[string]int{}
 	shelf := stopping{threeDays(t, t.TempDir()), func(_ context.Context, name string) error {
+		mu.Lock()
+		defer mu.Unlock()
 		reads[name]++
 		return nil
 	}}

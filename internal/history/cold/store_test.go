@@ -57,9 +57,9 @@ func drawn(t *rapid.T, shelf archive.Shelf) world {
 	w := world{table: &readertest.Store{Part: rapid.IntRange(0, 7).Draw(t, "part")}, shelf: shelf}
 	have := map[reader.Spot]reader.Decision{}
 	byDay := map[archive.Day][2][]reader.Decision{}
-	n := rapid.IntRange(1, 40).Draw(t, "decisions")
+	n := rapid.IntRange(1, 16).Draw(t, "decisions")
 	for i := range n {
-		d := made(i, rapid.IntRange(0, 24*5).Draw(t, "hour"))
+		d := made(i, rapid.IntRange(0, 24*3).Draw(t, "hour"))
 		if rapid.IntRange(0, 3).Draw(t, "same id") == 0 {
 			d.ID = "twin"
 		}
@@ -140,7 +140,7 @@ func TestSearch_PagesCrossTheBorder(t *testing.T) {
 		var got []string
 		p := reader.Page{Oldest: oldest, Payload: true}
 		for page := 0; ; page++ {
-			p.Limit = rapid.IntRange(1, 12).Draw(rt, "limit")
+			p.Limit = rapid.IntRange(2, 9).Draw(rt, "limit")
 			found, err := store.Search(t.Context(), f, p)
 			if err != nil || len(found.NotLooked) > 0 || len(found.Decisions) > p.Limit {
 				rt.Fatalf("%v, %v, %d of %d", err, found.NotLooked, len(found.Decisions), p.Limit)

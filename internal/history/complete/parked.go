@@ -32,6 +32,7 @@ type waiter struct {
 type parking struct {
 	read map[int32]int64              // first offset that was not read, by partition
 	kept map[int32]map[int64][]waiter // by partition and offset
+	done map[int32]int64              // the replayer's offsets at the last look
 	more bool                         // there are some that are not kept
 }
 
@@ -50,7 +51,7 @@ func (k *parking) follow(ctx context.Context, log Log, topic string, done, ends 
 	}
 	from, n := map[int32]int64{}, 0
 	for p, end := range ends {
-		if k.read[p] > end { // an earlier topic of this name
+		if k.read[p] > end || done[p] < k.done[p] { // an earlier topic of this name, or the replayer begins again
 			delete(k.read, p)
 			delete(k.kept, p)
 		}
@@ -60,6 +61,7 @@ func (k *parking) follow(ctx context.Context, log Log, topic string, done, ends 
 			n += len(of)
 		}
 	}
+	k.done = maps.Clone(done)
 	to := map[int32]int64{}
 	for p, end := range ends {
 		if from[p] < end {

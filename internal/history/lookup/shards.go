@@ -42,6 +42,10 @@ func (a *Answer) add(s ShardLook, of *Answer) {
 		d.Shard = shard
 		a.Rows = append(a.Rows, d)
 	}
+	for _, d := range of.Archived {
+		d.Shard = shard
+		a.Archived = append(a.Archived, d)
+	}
 	a.Letters = append(a.Letters, of.Letters...)
 	a.Letters = a.Letters[:min(len(a.Letters), mostLetters)]
 	a.Found = append(a.Found, found...)

@@ -12,6 +12,9 @@ import (
 // Explanation says why a decision ended as it did, from the decision and those beside it. It contains text of others:
 // it may be personal data, and must be escaped for a terminal.
 type Explanation struct {
+	// Incomplete says that the decisions around it were not searched completely. Notes say why.
+	Incomplete bool `json:"-"`
+
 	DecisionID string    `json:"decision_id"`
 	Timestamp  time.Time `json:"timestamp"`
 

@@ -90,7 +90,9 @@ func Why(ctx context.Context, store Store, d Decision, q Question) (Explanation,
 	if err != nil {
 		return Explanation{}, err
 	}
-	return Explain(d, around, q), around.parts.Err()
+	x := Explain(d, around, q)
+	x.Incomplete = around.Short || len(around.NotLooked) > 0
+	return x, around.parts.Err()
 }
 
 // by returns the subject setting for a decision: an extractor for its path wins over the question's.

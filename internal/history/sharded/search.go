@@ -55,6 +55,8 @@ type part struct {
 	open      bool              // there is more behind them
 	reached   time.Time         // of a page that ended early
 	read      *position         // the last decision of the page, returned before or not
+	archives  bool              // archived days were searched, too
+	gaps      []reader.Gap      // archived days that were not read completely
 }
 
 // Search implements [reader.Store]. A page asks each shard for a page. The answer ends where a shard that has more was
@@ -126,13 +128,16 @@ func (s *Store) lacking(c *cursor, failed error) (missed, err error) {
 
 // page reads a shard until it has decisions that were not returned, or has no more, or runs out of time.
 func (s *Store) page(ctx context.Context, i int, one reader.Store, f reader.Filter, p reader.Page, c cursor, after string) (part, error) {
+	var archives bool
+	var gaps []reader.Gap
 	for {
 		p.After = after
 		found, err := one.Search(ctx, f, p)
 		if err != nil {
 			return part{}, err
 		}
-		got := part{after: after, next: found.Next, open: found.Next != "", reached: found.Reached, decisions: s.named(i, found.Decisions)}
+		got := part{after: after, next: found.Next, open: found.Next != "", reached: found.Reached, decisions: s.named(i, found.Decisions), archives: archives || found.Archives, gaps: append(gaps, found.NotLooked...)}
+		archives, gaps = got.archives, got.gaps
 		if n := len(found.Decisions); n > 0 {
 			got.read = placeOf(found.Decisions[n-1], i)
 		}
@@ -180,6 +185,10 @@ func (s *Store) merged(parts []part, c cursor, p reader.Page) reader.Found {
 	}
 	left := false
 	for i, one := range s.shards {
+		found.Archives = found.Archives || parts[i].archives
+		for _, g := range parts[i].gaps {
+			found.NotLooked = append(found.NotLooked, reader.Gap{Name: "shard " + one.Name + ", " + g.Name, Why: g.Why})
+		}
 		switch part := &parts[i]; {
 		case next[i] < len(part.decisions):
 			c.After[one.Name], left = part.after, true

@@ -50,10 +50,13 @@ func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg prom
 	}
 	rows := historydb.NewReader(p.parts.asked.DB)
 	days := inspect.ArchivedDays(s, p.parts.asked, shelfOf(s))
-	decisions, states := Decisions(rows, days), state.Store(rows)
+	decisions, states := inspect.Decisions(rows, days), state.Store(rows)
 	p.complete = NewWatch(s, p.parts.reader)
 	look := shareLook(s, p.parts.asked, inspect.Sight{Topics: p.parts.reader, Days: days, Quiet: p.quiet})
 	answers := &complete.Answers{Books: rows, Status: func(context.Context) complete.Status { return p.complete.Status() }}
+	if s.Share() != nil { // the other shards are not asked, so no answer is complete
+		answers = &complete.Answers{}
+	}
 	if all := p.parts.everywhere; all != nil { // it is not known what waits for the other shards, and their states are not here
 		decisions, states, look, answers = all.Decisions, nil, lookup.NewShared(all.Look), &complete.Answers{}
 	}

@@ -9,10 +9,7 @@ import (
 	"docket/internal/desk/api"
 	"docket/internal/history/archive"
 	"docket/internal/history/archive/shelf"
-	"docket/internal/history/cold"
 	"docket/internal/history/lookup"
-	"docket/internal/history/reader"
-	"docket/internal/postgres/historydb"
 	"docket/internal/postgres/store"
 	"docket/internal/programs/cli"
 	"docket/internal/service/config"
@@ -26,22 +23,6 @@ const farBack = 24 * time.Hour
 func shareLook(s config.Settings, db *store.Store, sight inspect.Sight) *lookup.Shared {
 	sight.Shelf = shelfOf(s)
 	return lookup.NewShared(inspect.Looking(s, db, sight))
-}
-
-// stored are the decisions of the table and of archived days.
-type stored struct {
-	*historydb.Reader
-	both cold.Store
-}
-
-// Decisions joins the table with archived days.
-func Decisions(table *historydb.Reader, days *cold.Days) reader.Store {
-	return stored{table, cold.Store{Table: table, Days: days}}
-}
-
-// Search is that of [reader.Store]. The other questions are about the table alone.
-func (d stored) Search(ctx context.Context, f reader.Filter, p reader.Page) (reader.Found, error) {
-	return d.both.Search(ctx, f, p)
 }
 
 func shelfOf(s config.Settings) func(string) (archive.Shelf, error) {

@@ -36,8 +36,14 @@ func open(env cli.Env, s config.Settings) (*frame.System, error) {
 		return &frame.System{Decisions: all.Decisions, Complete: &complete.Answers{}, Look: all.Look, Close: all.Close}, nil
 	}
 	sys, err := openOne(env, s, shelves)
-	if err != nil || all == nil {
-		return sys, err
+	if err != nil {
+		return nil, err
+	}
+	if all == nil {
+		if s.Share() != nil { // the other shards are not asked, so no answer is complete
+			sys.Complete = &complete.Answers{}
+		}
+		return sys, nil
 	}
 	// The ledger and the table to archive are those of the shard. Decisions are asked of all.
 	own := sys.Close
@@ -56,7 +62,7 @@ func openOne(env cli.Env, s config.Settings, open func(string) (archive.Shelf, e
 	decisions := historydb.NewReader(db.DB)
 	days := inspect.ArchivedDays(s, db, open)
 	return &frame.System{
-		Book: book, Trial: desk.NewTrial(s, book, db), Decisions: desk.Decisions(decisions, days), States: decisions,
+		Book: book, Trial: desk.NewTrial(s, book, db), Decisions: inspect.Decisions(decisions, days), States: decisions,
 		Complete: desk.CompleteOnce(s, decisions), Close: db.Close,
 		Backlog: func(ctx context.Context) (worker.Backlog, error) { return desk.Backlog(ctx, s) },
 		Days:    historydb.NewArchives(db.DB), Letters: historydb.NewLetterArchives(db.DB), Shelf: open, Look: inspect.Looking(s, db, inspect.Sight{Shelf: open, Days: days}),

@@ -39,7 +39,7 @@ func decisionFlagNames() []string {
 // declareRange declares the flags that stats have, too.
 func (d *decisionFlags) declareRange(call frame.Call, c *cobra.Command, since string) {
 	d.flags = c.Flags()
-	standard := " (default: all in the table)"
+	standard := " (default: all that is stored)"
 	if since != "" {
 		standard = " (default " + since + ")"
 	}

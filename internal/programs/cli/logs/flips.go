@@ -81,7 +81,7 @@ func (fl *flips) query(c *cobra.Command) (q state.FlipQuery, err error) {
 
 func (fl *flips) list(ctx context.Context, q state.FlipQuery) error {
 	if fl.Sys.States == nil {
-		return fl.noStates(state.ErrNone)
+		return errInShards
 	}
 	all, mark, err := fl.Sys.States.Flips(ctx, q)
 	if err != nil {

@@ -69,9 +69,12 @@ func legiblePaths(paths []string) error {
 	return nil
 }
 
+// errInShards says why there are no states with several shards.
+var errInShards = errors.New("each shard keeps its own states, and the decisions of a subject are in all shards: state and flips cannot ask several")
+
 func (st *states) show(ctx context.Context, subject string) error {
 	if st.Sys.States == nil {
-		return st.noStates(state.ErrNone)
+		return errInShards
 	}
 	all, mark, err := st.Sys.States.States(ctx, subject, st.paths, st.limit+1)
 	if err != nil {
