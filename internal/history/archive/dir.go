@@ -21,6 +21,17 @@ const tmpSuffix = ".tmp"
 
 func (d *dir) String() string { return d.path }
 
+// Present reports whether the directory is there. One that is missing lists as empty, as nothing may be archived yet.
+func (d *dir) Present() error {
+	switch _, err := os.Stat(d.path); {
+	case errors.Is(err, fs.ErrNotExist):
+		return &ShelfError{Err: errors.New("the directory does not exist"), Do: "mount it; or make it, if nothing was archived yet"}
+	case err != nil:
+		return shelved(err)
+	}
+	return nil
+}
+
 func (d *dir) file(name string) (string, error) {
 	folder, base := cutFolder(name)
 	if base == "" || base != filepath.Base(base) || strings.HasPrefix(base, ".") || folder != "" && !folderForm.MatchString(folder) {

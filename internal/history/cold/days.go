@@ -81,6 +81,11 @@ func (d *Days) open() (shelf archive.Shelf, let func(), err error) {
 	if shelf, err = d.Shelf(); err != nil {
 		return nil, nil, err
 	}
+	if place, ok := shelf.(interface{ Present() error }); ok {
+		if err := place.Present(); err != nil {
+			return nil, nil, err
+		}
+	}
 	return shelf, func() {
 		if c, ok := shelf.(interface{ Close() }); ok {
 			c.Close()

@@ -304,3 +304,13 @@ func TestSearch_FailedReadIsTriedAgain(t *testing.T) {
 		asks.Wait()
 	})
 }
+
+// TestDays_MissingDirectoryIsNoEmptyArchive: a mount that is away must not look as if nothing was archived.
+func TestDays_MissingDirectoryIsNoEmptyArchive(t *testing.T) {
+	t.Parallel()
+	shelf := archive.Dir(filepath.Join(t.TempDir(), "away"))
+	found := search(t, cold.Store{Table: &readertest.Store{}, Days: days(shelf)}, reader.Filter{}, reader.Page{Limit: 10})
+	if len(found.NotLooked) != 1 || !strings.Contains(found.NotLooked[0].Why, "does not exist") {
+		t.Errorf("not looked at %v", found.NotLooked)
+	}
+}
