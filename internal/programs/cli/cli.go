@@ -257,7 +257,7 @@ func InShard(env Env, s config.Settings) bool {
 }
 
 // whole loads the settings of the consumer, for commands that inspect it. A command of docket also gets the group of the
-// desk and the topics that it may retry into.
+// desk, the topics that it may retry into, and the place of archives.
 func whole(env Env) (config.Settings, []config.Complaint, bool) {
 	if env.Program != config.Desk {
 		return settings(env)
@@ -266,6 +266,9 @@ func whole(env Env) (config.Settings, []config.Complaint, bool) {
 	looked.Program = config.Consumer
 	s, warnings, ok := settings(looked)
 	s = s.WithDeskGroup(config.Lookup(config.Desk, env.Environ, "DOCKET_DESK_GROUP"))
+	if desk, _, err := config.LoadWith(config.Desk, env.Environ, nil); err == nil {
+		s = s.WithArchive(desk)
+	}
 	s.DeskRetryTopics = strings.FieldsFunc(config.Lookup(config.Desk, env.Environ, "DOCKET_DESK_RETRY_TOPICS"), func(r rune) bool { return r == ',' || r == ' ' })
 	return s, warnings, ok
 }

@@ -87,6 +87,23 @@ func (s Settings) WithDeskGroup(group string) Settings {
 	return s
 }
 
+// WithArchive returns the settings with the place of archives of other ones. Commands that inspect the consumer have
+// its settings, and these name no archive.
+func (s Settings) WithArchive(of Settings) Settings {
+	s.archivesOf(of)
+	if s.base != nil && of.base != nil {
+		base := *s.base
+		base.archivesOf(*of.base)
+		s.base = &base
+	}
+	return s
+}
+
+func (s *Settings) archivesOf(of Settings) {
+	s.ArchiveTo, s.ArchiveS3Endpoint, s.ArchiveS3Region = of.ArchiveTo, of.ArchiveS3Endpoint, of.ArchiveS3Region
+	s.ArchiveS3AccessKey, s.ArchiveS3SecretKey, s.ArchiveS3CA = of.ArchiveS3AccessKey, of.ArchiveS3SecretKey, of.ArchiveS3CA
+}
+
 // FreshDatabaseURL returns the URL of the database as it is now, like [Settings.Fresh].
 func (s Settings) FreshDatabaseURL() (Secret, error) {
 	if !s.asked {
