@@ -132,7 +132,11 @@ func TestArchived_PagesCrossTheBorder(t *testing.T) {
 func TestArchived_FreshnessSaysIt(t *testing.T) {
 	t.Parallel()
 	l := &completetest.Log{Ends: map[string]int64{completetest.Source: 9}, Done: map[string]int64{completetest.Source: 9}}
-	w, _ := archivedWorld(t, completed(t, l, completetest.Books{}))
+	w, old := archivedWorld(t, completed(t, l, completetest.Books{}))
+	var byID reader.Completeness
+	if w.ask(t, "auditor", "GET", "/decisions/"+old[0].ID, "").into(t, &byID); byID.Freshness != reader.Archived && byID.Freshness != reader.Partial {
+		t.Errorf("by id: %s", byID.Freshness)
+	}
 	for path, want := range map[string]reader.Freshness{"/decisions?until=" + before: reader.Archived, "/decisions?limit=3": reader.Fresh, "/decisions?limit=1000": reader.Archived} {
 		var got reader.Completeness
 		if w.ask(t, "viewer", "GET", path, "").into(t, &got); got.Freshness != want {

@@ -321,3 +321,35 @@ func (m restModel) Ends(_ context.Context, topic string) (map[int32]int64, error
 	}
 	return all, nil
 }
+
+// TestParking_OffsetsMovedBack has an operator move the replayer's offsets back: the records between wait again.
+func TestParking_OffsetsMovedBack(t *testing.T) {
+	t.Parallel()
+	m := &model{parking: []int{1, 2, 3}}
+	scan := scanned{m}
+	var k parking
+	for _, step := range []struct {
+		done int64
+		wait int
+	}{{3, 0}, {1, 2}, {2, 1}, {0, 3}} {
+		if err := k.follow(t.Context(), scan, modelParking, map[int32]int64{0: step.done}, map[int32]int64{0: 3}, 1<<20); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(k.snapshot().all); n != step.wait {
+			t.Errorf("%d records wait behind offset %d, want %d", n, step.done, step.wait)
+		}
+	}
+}
+
+// scanned is a model in which nothing happens between two requests.
+type scanned struct{ *model }
+
+func (s scanned) Scan(_ context.Context, topic string, from, to map[int32]int64, each func(*kgo.Record) error) (map[int32]int64, error) {
+	for at := from[0]; at < to[0]; at++ {
+		value := fmt.Sprintf(`{"decision_id":"d-%d","timestamp":"2026-11-21T20:15:00Z"}`, s.parking[at])
+		if err := each(&kgo.Record{Topic: topic, Offset: at, Value: []byte(value)}); err != nil {
+			return from, err
+		}
+	}
+	return from, nil
+}

@@ -6,7 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"docket/internal/history/archive"
 	"docket/internal/history/reader"
+	"docket/internal/testkit/archivetest"
+	"docket/internal/testkit/readertest"
 )
 
 // A look-up in two shards has what both have, and names the places of each. A place that one could not search is a gap.
@@ -28,6 +31,20 @@ func TestFind_InShards(t *testing.T) {
 	b.noTable = errors.New("away")
 	if got = l.Find(t.Context(), "d-1"); got.Complete() || !slices.ContainsFunc(Gaps(got.NotLooked), func(g string) bool { return g == "shard b, the rows of decision_logs: away" }) {
 		t.Errorf("not looked at %q", Gaps(got.NotLooked))
+	}
+}
+
+// A decision that only the archive of one shard has is found, and names its shard.
+func TestFind_ArchivedInShards(t *testing.T) {
+	t.Parallel()
+	a, b := newWorld(t), newWorld(t)
+	old := readertest.Decision(1, noon.AddDate(0, -2, 0))
+	if _, err := archivetest.Write(t.Context(), archive.Dir(b.shelf), 2, old); err != nil {
+		t.Fatal(err)
+	}
+	got := (&Look{Shards: []ShardLook{{"a", a.look()}, {"b", b.look()}}}).Find(t.Context(), old.ID)
+	if len(got.Archived) != 1 || got.Archived[0].Shard != "b" || got.Archived[0].ID != old.ID {
+		t.Errorf("found %+v, archived %+v", got.Found, got.Archived)
 	}
 }
 

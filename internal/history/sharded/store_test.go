@@ -443,3 +443,22 @@ func TestParts_Pass(t *testing.T) {
 		t.Errorf("%v", parts.Err())
 	}
 }
+
+// gappy answers as a store whose archives could not be read completely.
+type gappy struct{ reader.Store }
+
+func (g gappy) Search(ctx context.Context, f reader.Filter, p reader.Page) (reader.Found, error) {
+	found, err := g.Store.Search(ctx, f, p)
+	found.Archives, found.NotLooked = true, []reader.Gap{{Name: "2026-01-02", Why: "hangs"}}
+	return found, err
+}
+
+// Archived days that one shard did not read are gaps of the whole answer.
+func TestSearch_GapsOfAShard(t *testing.T) {
+	t.Parallel()
+	all := sharded.New(sharded.Shard{Name: "a", Store: &readertest.Store{}}, sharded.Shard{Name: "b", Store: gappy{&readertest.Store{}}})
+	found, err := all.Search(t.Context(), reader.Filter{}, reader.Page{Limit: 3})
+	if err != nil || !found.Archives || len(found.NotLooked) != 1 || found.NotLooked[0] != (reader.Gap{Name: "shard b, 2026-01-02", Why: "hangs"}) {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
