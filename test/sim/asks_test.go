@@ -122,7 +122,7 @@ func (w *world) moved(ev *evidence) (all []verify.Forwarded) {
 		}
 	}
 	for _, p := range w.putBack {
-		all = append(all, verify.Forwarded{Place: p.at, Home: home.DeadLetter, FailedAt: p.since, Stamp: p.since})
+		all = append(all, verify.Forwarded{Place: p.at, Home: home.DeadLetter, FailedAt: p.since, Stamp: p.stamp})
 	}
 	return all
 }
@@ -130,5 +130,6 @@ func (w *world) moved(ev *evidence) (all []verify.Forwarded) {
 // putBack is a dead letter's record on a source topic.
 type putBack struct {
 	at    verify.Place
-	since time.Time // it was a dead letter from then on
+	since time.Time // it failed first
+	stamp time.Time // it was in its dead-letter topic; it was in a spool before
 }

@@ -85,7 +85,7 @@ func (w *world) adopt() {
 		w.ledger.Acknowledged(r.Topic, r.Partition, r.Offset, conservation.Record{
 			Key: r.Key, Value: r.Value, Headers: r.Headers, Decisions: worth, Planted: "put back", Reached: w.reached(s, l),
 		})
-		w.putBack = append(w.putBack, putBack{verify.Place{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset}, l.FirstFailedAt})
+		w.putBack = append(w.putBack, putBack{verify.Place{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset}, l.FirstFailedAt, l.Found.Stamp})
 		w.returned[mark] = append(w.returned[mark], verify.Place{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset})
 	}
 }
