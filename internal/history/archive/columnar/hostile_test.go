@@ -168,7 +168,7 @@ func TestRow_OrdinaryKeepsNoLine(t *testing.T) {
 
 // TestWriter_BoundedMemory: many large payloads that nothing compresses end groups early.
 func TestWriter_BoundedMemory(t *testing.T) { //nolint:paralleltest // it measures the memory of the process
-	const large, group, n = 1 << 20, 8 << 20, 120
+	const large, group, n = 1 << 20, 8 << 20, 60
 	w, err := NewWriter(discard{}, Options{Columns: table(), Subject: byHost})
 	if err != nil {
 		t.Fatal(err)
