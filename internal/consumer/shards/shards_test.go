@@ -59,7 +59,7 @@ func TestParse_Complaints(t *testing.T) {
 	}
 }
 
-// Whatever was read without a complaint gives every partition below the highest one exactly one shard.
+// A setting that is read without a complaint gives each partition up to the highest one exactly one shard.
 func TestParse_OneOwner(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

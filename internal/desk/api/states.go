@@ -75,7 +75,7 @@ type StateFlip struct {
 // StateFlips are flips.
 type StateFlips struct {
 	Flips []StateFlip `json:"flips" nullable:"false"`
-	Next  int64       `json:"next,omitempty" doc:"What to give as after, or as before with order=newest; without it there are no more now"`
+	Next  int64       `json:"next,omitempty" doc:"Give it as after, or as before with order=newest; without it there are no more now"`
 	StatesAsOf
 }
 
@@ -93,7 +93,7 @@ type flipsInput struct {
 	Since   string   `query:"since" maxLength:"40" doc:"Only decisions since then: how long ago (2h, 7d), a day (yesterday, monday, 2026-11-21) or RFC 3339; days begin at 00:00 UTC"`
 	After   int64    `query:"after" minimum:"0" doc:"Only flips with a higher flip_id"`
 	Before  int64    `query:"before" minimum:"0" doc:"Only flips with a lower flip_id"`
-	Order   string   `query:"order" enum:"newest,oldest" default:"newest" doc:"What comes first, in the order of storing"`
+	Order   string   `query:"order" enum:"newest,oldest" default:"newest" doc:"Which end of the order of storing comes first"`
 	Limit   int      `query:"limit" minimum:"1" maximum:"1000" default:"50"`
 }
 

@@ -135,10 +135,16 @@ func TestParquet_FailedRowLeavesNothing(t *testing.T) {
 		}
 		w.abandon()
 	}
-	_ = filepath.WalkDir(path, func(name string, e fs.DirEntry, _ error) error {
+	err := filepath.WalkDir(path, func(name string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
 		if !e.IsDir() {
 			t.Errorf("%s was left", name)
 		}
 		return nil
 	})
+	if err != nil {
+		t.Error(err)
+	}
 }

@@ -150,6 +150,6 @@ func (c *cursor) close() {
 		c.page = nil
 	}
 	if c.pages != nil {
-		_ = c.pages.Close()
+		_ = c.pages.Close() // it was only read; an error of reading came with its page
 	}
 }
