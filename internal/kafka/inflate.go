@@ -90,24 +90,43 @@ func (f *inflater) Decompress(src []byte, codec kgo.CompressionCodecType) ([]byt
 		return nil, err
 	}
 	bytes, records := weigh(out)
-	switch weight := bytes + records*recordSize; {
-	case weight > int64(f.most):
+	if records*recordSize > ordinary && len(out) <= ordinary {
+		f.alone.Lock()
+		f.collect(0)
+		f.alone.Unlock()
+	}
+	if bytes+records*recordSize > int64(f.most) {
 		err = kgo.ErrMaxDecompress
-	case !f.room.may(weight + int64(cap(out)-len(out))):
-		err = errNoRoom
-	default:
-		f.spare.bytes.use(out, bytes+int64(cap(out)-len(out)))
+	} else if f.open(out, bytes+int64(cap(out)-len(out)), records) {
 		f.room.memory.opened(f.room)
 		return out, nil
+	} else {
+		err = errNoRoom
 	}
 	f.spare.bytes.give(out) // not in use yet
 	return nil, err
 }
 
+// open counts an inflated set with its records if there is room for both. Sets of other brokers and lanes come at the
+// same time, and each of them may need most of what is free.
+func (f *inflater) open(out []byte, bytes, records int64) bool {
+	f.room.opening.Lock()
+	defer f.room.opening.Unlock()
+	f.room.forget()
+	if !f.room.may(bytes + records*recordSize) {
+		return false
+	}
+	f.spare.bytes.use(out, bytes)
+	if len(out) > 0 && out[0] != 0 { // the client makes the records of old formats by itself, see [messages]
+		f.room.promise(records)
+	}
+	return true
+}
+
 // collect frees the memory of earlier large sets and of the slices that they outgrew. A few of them use up the memory
 // of the process, and the garbage collector would run only after the next ones. The caller has f.alone.
 func (f *inflater) collect(bytes int) {
-	made := f.spare.bytes.made.Load()
+	made := f.spare.bytes.made.Load() + f.spare.records.made.Load()
 	f.litter += int64(bytes) + made - f.made
 	if f.made = made; f.litter >= 5*ordinary {
 		runtime.GC()

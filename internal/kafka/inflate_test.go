@@ -4,10 +4,15 @@ import (
 	"bytes"
 	"errors"
 	"math/rand/v2"
+	"runtime"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/pierrec/lz4/v4"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"docket/internal/testkit/kafkatest"
 )
 
 func inflating(t testing.TB, most int) *inflater {
@@ -246,5 +251,55 @@ func FuzzLZ4(f *testing.F) {
 		case ok && want != nil && !errors.Is(want, lz4.ErrInvalidFrameChecksum) && !errors.Is(want, lz4.ErrInvalidHeaderChecksum):
 			t.Errorf("the client refuses it: %v", want)
 		}
+	})
+}
+
+// TestInflater_PromisesRoomForRecords opens sets of tiny records, which take many times the memory of their bytes, as
+// several brokers and lanes do: the client takes the records of one set after the next set is open.
+func TestInflater_PromisesRoomForRecords(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const n = 10_000
+		var set []byte
+		for i := range n {
+			set = kafkatest.AppendRecord(set, i, nil, 0)
+		}
+		frame := framed(t, set)
+		r := newRoom(SourceConfig{BufferBytes: n * recordSize}) // twice that is enough for one set, and not for two
+		f, err := newInflater(newSpare(64<<20, r))
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, err := f.Decompress(frame, kgo.CodecLz4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		opened := r.used()
+		if _, err := f.Decompress(frame, kgo.CodecLz4); !errors.Is(err, errNoRoom) {
+			t.Fatalf("the second set took the room of the first one's records: %v", err)
+		}
+		records := f.spare.GetRecords(n)
+		if got := r.used(); got != opened {
+			t.Errorf("%d bytes are used with the records, %d were promised", got, opened)
+		}
+		runtime.KeepAlive(first)
+		runtime.KeepAlive(records)
+
+		// A set whose records the client never takes keeps the room for a moment.
+		other := newRoom(SourceConfig{BufferBytes: n * recordSize})
+		if f, err = newInflater(newSpare(64<<20, other)); err != nil {
+			t.Fatal(err)
+		}
+		broken, err := f.Decompress(frame, kgo.CodecLz4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other.refuse(n * recordSize); other.ease() {
+			t.Error("the room was taken back at once")
+		}
+		if time.Sleep(promiseHolds + time.Millisecond); !other.ease() {
+			t.Errorf("%d bytes are used for ever", other.used())
+		}
+		runtime.KeepAlive(broken)
 	})
 }

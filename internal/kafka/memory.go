@@ -11,6 +11,8 @@ import (
 // records of one source may need most of that. Then the others give back what they borrowed. The zero value is not
 // valid, use [NewMemory].
 type Memory struct {
+	opening sync.Mutex
+
 	mu    sync.Mutex
 	rooms []*room
 	queue []*room // that were refused what they wanted to borrow, in order
@@ -31,7 +33,7 @@ func NewMemory() *Memory { return &Memory{} }
 func (m *Memory) join(r *room) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r.memory = m
+	r.memory, r.opening = m, &m.opening
 	m.rooms = append(m.rooms, r)
 	for _, one := range m.rooms {
 		one.most.Store(one.own + m.common())

@@ -2,6 +2,8 @@ package kafka
 
 import (
 	"errors"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,12 +30,15 @@ type room struct {
 	lent   atomic.Int64 // bytes of slabs used by batches in hand; they count there
 	queued atomic.Int64 // bytes of queued records, compressed or not
 
+	opening  *sync.Mutex // between the look for room and the count of what uses it. Sources that share memory share it
+	promises []promise   // the oldest first. They belong to opening
+
 	full   atomic.Bool  // the room is full: no set is opened, and polls are rare
 	wanted atomic.Int64 // bytes of the largest set that was refused since
 }
 
 func newRoom(sc SourceConfig) *room {
-	r := &room{own: sc.BufferBytes, set: int64(sc.MaxDecompressBytes)}
+	r := &room{own: sc.BufferBytes, set: int64(sc.MaxDecompressBytes), opening: new(sync.Mutex)}
 	r.most.Store(max(2*sc.BufferBytes, sc.BufferBytes+int64(sc.MaxDecompressBytes)))
 	if sc.Memory != nil {
 		sc.Memory.join(r)
@@ -55,6 +60,41 @@ func (r *room) may(least int64) bool {
 	return true
 }
 
+// promise is counted room for the records of an inflated set, until the client takes them.
+type promise struct {
+	records int64
+	until   time.Time
+}
+
+// promiseHolds is how long a promise holds. The client takes the records at once, or never because the set is broken.
+const promiseHolds = time.Second
+
+// promise counts room for so many records. The caller has r.opening.
+func (r *room) promise(records int64) {
+	r.made.Add(records * recordSize)
+	r.promises = append(r.promises, promise{records, time.Now().Add(promiseHolds)})
+}
+
+// promised reports whether there is a promise for so many records, and ends it. The room still counts them.
+func (r *room) promised(records int64) bool {
+	r.opening.Lock()
+	defer r.opening.Unlock()
+	at := slices.IndexFunc(r.promises, func(p promise) bool { return p.records == records })
+	if at < 0 {
+		return false
+	}
+	r.promises = slices.Delete(r.promises, at, at+1)
+	return true
+}
+
+// forget ends the promises whose records the client did not take. The caller has r.opening.
+func (r *room) forget() {
+	for now := time.Now(); len(r.promises) > 0 && now.After(r.promises[0].until); {
+		r.made.Add(-r.promises[0].records * recordSize)
+		r.promises = slices.Delete(r.promises, 0, 1)
+	}
+}
+
 func (r *room) refuse(weight int64) {
 	for old := r.wanted.Load(); weight > old && !r.wanted.CompareAndSwap(old, weight); {
 		old = r.wanted.Load()
@@ -71,6 +111,9 @@ func (r *room) low() bool {
 
 // ease reports whether the room is no longer full, and notes it.
 func (r *room) ease() bool {
+	r.opening.Lock()
+	r.forget()
+	r.opening.Unlock()
 	if r.full.Load() && r.low() {
 		r.wanted.Store(0)
 		r.full.Store(false)

@@ -89,12 +89,17 @@ func (s *spare) PutDecompressBytes(b []byte) {
 	s.bytes.give(b)
 }
 
-// GetRecords implements [kgo.PoolRecords]. The client has the set already, and it may be one that was not inflated.
-// If there is no room for its records, it waits for some.
+// GetRecords implements [kgo.PoolRecords]. An inflated set was promised the room for its records. Without a promise the
+// set came uncompressed, and the client has it already. Then it waits for room.
 func (s *spare) GetRecords(n int) []kgo.Record {
-	s.room.await(int64(n) * recordSize)
+	bytes := int64(n) * recordSize
+	if !s.room.promised(int64(n)) {
+		s.room.await(bytes)
+		s.room.made.Add(bytes)
+	}
 	slab := s.records.take(n)
-	s.records.use(slab, int64(n)*recordSize)
+	s.records.use(slab, bytes)
+	s.room.made.Add(-bytes)
 	return slab
 }
 
