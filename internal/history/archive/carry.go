@@ -354,9 +354,18 @@ func (c *Carrier) write(ctx context.Context, s OpenDay, shape Shape, day Day, pr
 	if c.PartRows > 0 {
 		w.rows = c.PartRows
 	}
-	facts, err := s.Read(ctx, shape, prove, func(line []byte) error {
-		earlier.meet(line)
-		return w.line(line)
+	var facts Facts
+	err = inPortions(writeRows, writeBytes, func(line func([]byte) error) (err error) {
+		facts, err = s.Read(ctx, shape, prove, line)
+		return err
+	}, func(lines [][]byte) error {
+		for _, line := range lines {
+			earlier.meet(line)
+			if err := w.line(line); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err == nil {
 		err = w.end()

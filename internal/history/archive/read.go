@@ -64,29 +64,11 @@ func CheckWithin(ctx context.Context, shelf Shelf, m *Manifest, most int64, each
 	return nil
 }
 
-// batched reads an archive in portions.
+// batched reads an archive in portions. It reads the next one while each works.
 func batched(ctx context.Context, shelf Shelf, m *Manifest, most int64, each func(lines [][]byte) error) error {
-	var lines [][]byte
-	size := 0
-	flush := func() error {
-		if len(lines) == 0 {
-			return nil
-		}
-		err := each(lines)
-		lines, size = lines[:0], 0
-		return err
-	}
-	err := CheckWithin(ctx, shelf, m, most, func(line []byte) error {
-		lines, size = append(lines, append([]byte(nil), line...)), size+len(line)
-		if len(lines) >= loadRows || size >= loadBytes {
-			return flush()
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return flush()
+	return inPortions(loadRows, loadBytes, func(line func([]byte) error) error {
+		return CheckWithin(ctx, shelf, m, most, line)
+	}, each)
 }
 
 func checkFile(ctx context.Context, shelf Shelf, m *Manifest, f File, most int64, total *Total, each func([]byte) error) error {

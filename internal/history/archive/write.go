@@ -26,6 +26,12 @@ const (
 	parquetBytes = 4 << 30 // of lines
 )
 
+// Portions of lines that are encoded while the next ones are read.
+const (
+	writeRows  = 1000
+	writeBytes = 1 << 20
+)
+
 // writer writes lines to the storage, part by part, and keeps none of them.
 type writer struct {
 	ctx   context.Context

@@ -1,0 +1,76 @@
+package archive
+
+// portion is some lines in one piece of memory.
+type portion struct {
+	text  []byte
+	ends  []int
+	lines [][]byte
+}
+
+func (p *portion) add(line []byte) {
+	p.text = append(p.text, line...)
+	p.ends = append(p.ends, len(p.text))
+}
+
+// split returns the lines. They are valid until the next add or clear.
+func (p *portion) split() [][]byte {
+	from := 0
+	for _, end := range p.ends {
+		p.lines = append(p.lines, p.text[from:end:end])
+		from = end
+	}
+	return p.lines
+}
+
+func (p *portion) clear() { p.text, p.ends, p.lines = p.text[:0], p.ends[:0], p.lines[:0] }
+
+// inPortions calls read, and passes its lines to take in portions of so many rows or bytes. take works on a portion in
+// another goroutine while the next one is read: one of both waits for the database, and the other one calculates. The
+// lines are valid until take returns. An error of take ends read. Both have returned when inPortions returns.
+func inPortions(rows, bytes int, read func(each func(line []byte) error) error, take func(lines [][]byte) error) error {
+	full, empty := make(chan *portion), make(chan *portion, 2)
+	empty <- &portion{}
+	p := &portion{}
+	ended := make(chan struct{})
+	var refused error // of take, until ended is closed
+	go func() {
+		defer close(ended)
+		for p := range full {
+			if refused = take(p.split()); refused != nil {
+				return
+			}
+			p.clear()
+			empty <- p
+		}
+	}()
+	pass := func() error {
+		select {
+		case full <- p:
+			p = nil
+			return nil
+		case <-ended:
+			return refused
+		}
+	}
+	err := read(func(line []byte) error {
+		if p == nil {
+			select {
+			case p = <-empty:
+			case <-ended:
+				return refused
+			}
+		}
+		if p.add(line); len(p.ends) < rows && len(p.text) < bytes {
+			return nil
+		}
+		return pass()
+	})
+	if err == nil && p != nil && len(p.ends) > 0 {
+		err = pass()
+	}
+	close(full)
+	if <-ended; refused != nil {
+		return refused
+	}
+	return err
+}
