@@ -35,7 +35,7 @@ func checkParquet(ctx context.Context, shelf Shelf, m *Manifest, f File, most in
 	}
 	file, err := columnar.Open(ctx, from, f.Bytes)
 	if err == nil {
-		err = file.Rows(ctx, io.MultiWriter(r.stored, &r.bytes), r.line)
+		err = r.rowsOf(ctx, file)
 	}
 	var damage *columnar.DamageError
 	switch {
@@ -49,6 +49,25 @@ func checkParquet(ctx context.Context, shelf Shelf, m *Manifest, f File, most in
 		return r.broken("does not have the content that was written")
 	}
 	return nil
+}
+
+// rowsOf takes all rows of a file. Without a taker it decodes the next rows while it hashes earlier ones. A taker may
+// need to be called by the goroutine that reads.
+func (r *reading) rowsOf(ctx context.Context, file *columnar.File) error {
+	all := io.MultiWriter(r.stored, &r.bytes)
+	if r.each != nil {
+		return file.Rows(ctx, all, r.line)
+	}
+	return inPortions(writeRows, writeBytes, func(line func([]byte) error) error {
+		return file.Rows(ctx, all, line)
+	}, func(lines [][]byte) error {
+		for _, line := range lines {
+			if err := r.line(line); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 func (r *reading) broken(problem string) error {

@@ -89,7 +89,10 @@ func carried(ctx context.Context, conn *pgx.Conn, table uint32, shape []archive.
 // in it as they are. Any other value is its text in a string, so each type comes back as it was. A null of jsonb is not NULL.
 //
 // It is of a row d of [archiveFrom]. A payload that nobody can read is archived as its twin, all of which is unfaithful then.
-func archiveLine(columns []archiveColumn) string {
+func archiveLine(columns []archiveColumn) string { return archiveLineOf(columns, true) }
+
+// archiveLineOf is archiveLine. Without twins it is of a row d of any table, none of whose payloads needs one.
+func archiveLineOf(columns []archiveColumn, twins bool) string {
 	var b strings.Builder
 	b.WriteString(`'{' || array_to_string(ARRAY[`)
 	for i, c := range columns {
@@ -99,13 +102,16 @@ func archiveLine(columns []archiveColumn) string {
 		value := `d.` + c.ident
 		switch c.Type {
 		case "jsonb":
-			value = `CASE WHEN u.expands THEN ` + db.TwinOf(c.ident) + ` ELSE ` + value + `::text END`
+			value += `::text`
+			if twins {
+				value = `CASE WHEN u.expands THEN ` + db.TwinOf(c.ident) + ` ELSE ` + value + ` END`
+			}
 		case "boolean", "smallint", "integer", "bigint":
 			value += `::text`
 		case "timestamp with time zone", "timestamp without time zone", "date":
 			value = `to_json(` + value + `)::text`
 		default:
-			if c.Name == "unfaithful" {
+			if twins && c.Name == "unfaithful" {
 				value = `CASE WHEN u.expands THEN '{""}' ELSE ` + value + ` END`
 			}
 			value = `to_json(` + value + `::text)::text`
@@ -118,12 +124,30 @@ func archiveLine(columns []archiveColumn) string {
 
 // archiveFrom is the FROM of [archiveLine], of a table whose name is quoted.
 func archiveFrom(columns []archiveColumn, table string) string {
-	hash := slices.ContainsFunc(columns, func(c archiveColumn) bool { return c.Name == "raw_sha256" })
 	expands := db.ExpandsSQL
-	if hash {
+	if slices.ContainsFunc(columns, isHash) {
 		expands = db.UnreadableSQL
 	}
 	return table + ` AS d CROSS JOIN LATERAL (SELECT ` + expands + ` AS expands OFFSET 0) AS u`
+}
+
+// isHash reports whether a column has the hash of the payload as it came. A row with one is readable, see
+// [db.UnreadableSQL].
+func isHash(c archiveColumn) bool { return c.Name == "raw_sha256" }
+
+// lines returns SQL for the lines of the table and its FROM. If no payload needs a twin, both are plain, and Postgres
+// may read the table with several workers.
+func (d *archiveDay) lines(ctx context.Context, columns []archiveColumn) (line, from string, err error) {
+	if slices.ContainsFunc(columns, isHash) {
+		plain := false
+		if err := d.conn.QueryRow(ctx, `SELECT NOT EXISTS (SELECT FROM `+d.table+` WHERE raw_sha256 IS NULL)`).Scan(&plain); err != nil {
+			return "", "", err
+		}
+		if plain {
+			return archiveLineOf(columns, false), d.table + ` AS d`, nil
+		}
+	}
+	return archiveLine(columns), archiveFrom(columns, d.table), nil
 }
 
 // sumsOf is SQL that counts and hashes as [archive.Total] does, over a column h of SHA-256 sums.
@@ -175,7 +199,11 @@ func (d *archiveDay) sum(ctx context.Context, shape archive.Shape) (archive.Tota
 		t.AddHash([sha256.Size]byte(hash))
 		return nil
 	}}
-	err = d.copyOut(ctx, out, `COPY (SELECT sha256(convert_to(`+archiveLine(columns)+`, 'UTF8')) FROM `+archiveFrom(columns, d.table)+`) TO STDOUT (FORMAT binary)`)
+	line, from, err := d.lines(ctx, columns)
+	if err != nil {
+		return t, err
+	}
+	err = d.copyOut(ctx, out, `COPY (SELECT sha256(convert_to(`+line+`, 'UTF8')) FROM `+from+`) TO STDOUT (FORMAT binary)`)
 	return t, err
 }
 
@@ -214,13 +242,17 @@ func (d *archiveDay) Read(ctx context.Context, shape archive.Shape, prove bool, 
 	if first != nil && last != nil {
 		facts.FirstTS, facts.LastTS = *first, *last
 	}
+	line, table, err := d.lines(ctx, columns)
+	if err != nil {
+		return facts, d.of.failed("read the day", err)
+	}
 	step := 24 * time.Hour
 	if bytes > sortedAtOnce {
 		step = time.Hour
 	}
 	for from := d.day.Time; from.Before(d.day.Next().Time); from = from.Add(step) {
 		out := &binaryRows{each: each}
-		err := d.copyOut(ctx, out, `COPY (SELECT convert_to(`+archiveLine(columns)+`, 'UTF8') FROM `+archiveFrom(columns, d.table)+
+		err := d.copyOut(ctx, out, `COPY (SELECT convert_to(`+line+`, 'UTF8') FROM `+table+
 			` WHERE ts >= '`+from.Format(time.RFC3339)+`' AND ts < '`+from.Add(step).Format(time.RFC3339)+`' ORDER BY ts, decision_id COLLATE "C") TO STDOUT (FORMAT binary)`)
 		if out.refused != nil {
 			return facts, out.refused
