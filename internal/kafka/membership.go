@@ -47,6 +47,8 @@ func (s *session) assigned(_ context.Context, client *kgo.Client, added map[stri
 	if total > 0 {
 		s.source.faults.clear(faultTopic)
 	}
+	s.source.grow(begun)
+	s.unlooked.Store(true)
 	for _, a := range begun {
 		s.flow(a) // a pause outlives the loss of a partition
 		go s.carry(a)
@@ -59,6 +61,20 @@ func (s *session) assigned(_ context.Context, client *kgo.Client, added map[stri
 	if len(begun) > 0 {
 		s.source.logger.Info().Ints32("partitions", added[s.source.sc.Topic]).Int("assigned", total).Msg("partitions assigned")
 	}
+}
+
+// grow counts the partitions of a topic that grew since the last look. It had fewer partitions then than it needs for
+// these assignments. The share of this process would be too high until the next look.
+func (s *Source) grow(begun []*Assignment) {
+	before := s.partitions.Load()
+	if before == 0 {
+		return // the first look tells
+	}
+	least := int32(0)
+	for _, a := range begun {
+		least = max(least, a.partition+1)
+	}
+	s.partitions.CompareAndSwap(before, max(before, int64(s.share().Count(int(least)))))
 }
 
 // offsets notes the committed offsets of the group.

@@ -35,6 +35,8 @@ type session struct {
 	hand    hand
 	taken   atomic.Int64 // counts the times that records were taken
 
+	unlooked atomic.Bool // partitions were assigned since the last look
+
 	// Used by the poll loop only.
 	rewound    time.Time     // the last rewind of partitions
 	patience   time.Duration // until the next poll of a full room

@@ -170,7 +170,7 @@ func (s *session) watch(ctx context.Context) {
 				a.wake(now)
 			}
 			s.finishOnce(now)
-			if now.Before(next) {
+			if !s.unlooked.Swap(false) && now.Before(next) { // the group shares a topic out again after it has grown
 				continue
 			}
 			interval := s.source.sc.WatchInterval
@@ -270,7 +270,7 @@ func (s *session) look(ctx context.Context) bool {
 	}
 	src.faults.clear(faultTopic)
 	n := len(meta.Topics[src.sc.Topic].Partitions)
-	if before := src.partitions.Swap(int64(src.share().Count(n))); src.share() != nil && before != src.partitions.Load() {
+	if before := src.partitions.Swap(int64(src.share().Count(n))); before != src.partitions.Load() {
 		s.client.ForceMetadataRefresh() // the group shares out what the client knows, which is a minute old at most
 	}
 	s.lookUnowned(n)
