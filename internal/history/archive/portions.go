@@ -24,9 +24,9 @@ func (p *portion) split() [][]byte {
 
 func (p *portion) clear() { p.text, p.ends, p.lines = p.text[:0], p.ends[:0], p.lines[:0] }
 
-// inPortions calls read, and passes its lines to take in portions of so many rows or bytes. take works on a portion in
-// another goroutine while the next one is read: one of both waits for the database, and the other one calculates. The
-// lines are valid until take returns. An error of take ends read. Both have returned when inPortions returns.
+// inPortions calls read, and passes its lines to take in portions. A portion is full with so many rows or bytes. take
+// works on it in another goroutine while the next one is read: one of both waits for the database, and the other one
+// calculates. The lines are valid until take returns. An error of take ends read. Both have returned at the end.
 func inPortions(rows, bytes int, read func(each func(line []byte) error) error, take func(lines [][]byte) error) error {
 	full, empty := make(chan *portion), make(chan *portion, 2)
 	empty <- &portion{}
