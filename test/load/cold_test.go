@@ -55,6 +55,9 @@ func (y *system) claimPorts() []port {
 	}
 }
 
+// once is that of a process. A busy machine fails no call.
+func (p port) once() *claims.Once { return claims.NewOnce(p.open()).Patient(patience, time.Minute) }
+
 // several opens a port for each of n processes.
 func (p port) several(n int) []claims.Port {
 	all := make([]claims.Port, n)
@@ -91,7 +94,7 @@ func herd(y *system) (bounds []Bound) {
 		for i := range stores {
 			stores[i] = cold.Store{Table: &readertest.Store{}, Days: cold.New(cold.Config{
 				Where: "the archive", Shelf: func() (archive.Shelf, error) { return counted{shelf, &opened}, nil }, Table: archivetest.Table,
-				LineBytes: 1 << 20, Patience: patience, Once: claims.NewOnce(p.open()), Results: results,
+				LineBytes: 1 << 20, Patience: patience, Once: p.once(), Results: results,
 			})}
 		}
 		var all sync.WaitGroup
@@ -121,7 +124,7 @@ func upgraded(y *system) (bounds []Bound) {
 		ctx, cancel := context.WithTimeout(y.t.Context(), patience)
 		holds, ended := make(chan struct{}), make(chan error, 1)
 		go func() {
-			ended <- claims.NewOnce(p.open()).Do(ctx, "7", claims.Low, never, func(ctx context.Context) error {
+			ended <- p.once().Do(ctx, "7", claims.Low, never, func(ctx context.Context) error {
 				close(holds)
 				<-ctx.Done()
 				return ctx.Err()
@@ -133,7 +136,7 @@ func upgraded(y *system) (bounds []Bound) {
 			y.t.Fatal("the warm-up did not begin")
 		}
 		stopped := 0.0
-		y.must(claims.NewOnce(p.open()).Do(ctx, "7", claims.High, never, func(ctx context.Context) error {
+		y.must(p.once().Do(ctx, "7", claims.High, never, func(ctx context.Context) error {
 			select {
 			case err := <-ended:
 				if errors.Is(err, claims.ErrTaken) {

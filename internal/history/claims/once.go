@@ -8,22 +8,35 @@ import (
 )
 
 const (
-	lease     = 5 * time.Second  // of a claim that is not kept
-	keepEvery = time.Second      // while the work is in progress
-	callTime  = time.Second      // for one call of a port
-	avoided   = 30 * time.Second // how long a port that failed is not asked
-	firstWait = 10 * time.Millisecond
-	mostWait  = 200 * time.Millisecond
+	usualLease = 5 * time.Second  // of a claim that is not kept
+	usualCall  = time.Second      // for one call of a port
+	keepEvery  = time.Second      // while the work is in progress
+	avoided    = 30 * time.Second // how long a port that failed is not asked
+	firstWait  = 10 * time.Millisecond
+	mostWait   = 200 * time.Millisecond
 )
 
 // Once has one of several processes do a piece of work. It is safe for concurrent use.
-type Once struct{ ports []*guarded }
+type Once struct {
+	ports []*guarded
+	lease time.Duration
+}
 
 // NewOnce makes a Once of ports. It asks the first one that answers: all processes name the same ones in the same order.
 func NewOnce(ports ...Port) *Once {
-	o := &Once{}
+	o := &Once{lease: usualLease}
 	for _, p := range ports {
-		o.ports = append(o.ports, &guarded{Port: p})
+		o.ports = append(o.ports, &guarded{Port: p, patience: usualCall})
+	}
+	return o
+}
+
+// Patient lets claims last for a lease after their process was killed, and a call of a port take a time. Without it these
+// are 5 s and 1 s. It is for a busy machine, and before the first [Once.Do].
+func (o *Once) Patient(lease, call time.Duration) *Once {
+	o.lease = lease
+	for _, p := range o.ports {
+		p.patience = call
 	}
 	return o
 }
@@ -40,7 +53,8 @@ func (o *Once) Close() {
 // guarded is a port that is left alone for a while after it failed.
 type guarded struct {
 	Port
-	until atomic.Int64 // in nanoseconds
+	patience time.Duration // for one call
+	until    atomic.Int64  // in nanoseconds
 }
 
 // call asks a port. It reports whether it answered.
@@ -48,7 +62,7 @@ func (g *guarded) call(ctx context.Context, ask func(ctx context.Context) error)
 	if time.Now().UnixNano() < g.until.Load() {
 		return false
 	}
-	limited, cancel := context.WithTimeout(ctx, callTime)
+	limited, cancel := context.WithTimeout(ctx, g.patience)
 	defer cancel()
 	err := ask(limited)
 	if err != nil && ctx.Err() == nil { // a caller that gives up says nothing about the port
@@ -103,7 +117,7 @@ func (o *Once) begin(ctx context.Context, key string, p Priority) (mine *held, a
 	for _, port := range o.ports {
 		var version int64
 		if !port.call(ctx, func(ctx context.Context) (err error) {
-			version, err = port.Begin(ctx, key, p, lease)
+			version, err = port.Begin(ctx, key, p, o.lease)
 			return err
 		}) {
 			continue
@@ -111,7 +125,7 @@ func (o *Once) begin(ctx context.Context, key string, p Priority) (mine *held, a
 		if version == 0 {
 			return nil, true
 		}
-		return &held{port, key, p, version}, true
+		return &held{port, key, p, version, o.lease}, true
 	}
 	return nil, false
 }
@@ -122,6 +136,7 @@ type held struct {
 	key      string
 	priority Priority
 	version  int64
+	lease    time.Duration
 }
 
 // do works while it keeps the claim, and ends it.
@@ -163,7 +178,7 @@ func (h *held) keep(ctx context.Context, stop context.CancelCauseFunc) {
 		}
 		still := true
 		h.port.call(ctx, func(ctx context.Context) (err error) {
-			still, err = h.port.Keep(ctx, h.key, h.version, lease)
+			still, err = h.port.Keep(ctx, h.key, h.version, h.lease)
 			still = still || err != nil
 			return err
 		})
