@@ -29,7 +29,12 @@ type Config struct {
 	Fresh func() (string, error)
 	// Dialer replaces the way to connect; nil: TCP.
 	Dialer func(ctx context.Context, network, addr string) (net.Conn, error)
+	// Patience limits one call of [Claims]; 0: [Deadline].
+	Patience time.Duration
 }
+
+// waits is how long a connection waits for its turn and for an answer, if the caller does not give up before.
+func (c Config) waits() time.Duration { return max(time.Second, c.Patience) }
 
 // errURL has no text of the URL, which may have a password.
 var errURL = errors.New("DOCKET_REDIS_URL is not a URL of Redis")
@@ -62,7 +67,7 @@ func open(cfg Config) (redis.UniversalClient, error) {
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	o.MaxRetries = -1 // the caller asks again; a call that was repeated would take twice
 	o.DialerRetries, o.DialTimeout = 1, dialTimeout
-	o.ContextTimeoutEnabled, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = true, time.Second, time.Second, time.Second
+	o.ContextTimeoutEnabled, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = true, cfg.waits(), cfg.waits(), cfg.waits()
 	o.PoolSize = connections
 	return redis.NewClient(o), nil
 }
@@ -80,7 +85,7 @@ func openCluster(cfg Config) (redis.UniversalClient, error) {
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	o.MaxRetries, o.MaxRedirects = -1, 3
 	o.DialerRetries, o.DialTimeout = 1, dialTimeout
-	o.ContextTimeoutEnabled, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = true, time.Second, time.Second, time.Second
+	o.ContextTimeoutEnabled, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = true, cfg.waits(), cfg.waits(), cfg.waits()
 	o.PoolSize = connections
 	return redis.NewClusterClient(o), nil
 }

@@ -1,4 +1,5 @@
-// Package redis is the only client of Redis. It counts the limits on rows for all processes together.
+// Package redis is the only client of Redis. It counts the limits on rows for all processes together, and keeps their
+// claims of archived days ([Claims]). Claims are safe to lose. The rest of this page is about the limits.
 //
 // # The promise
 //

@@ -61,13 +61,18 @@ func scenarios() []scenario {
 	return []scenario{
 		{1, "urgent 50/s and default 200/s: look-ups by id", lookups},
 		{2, "urgent 200/s and default 300/s, limit 450/350", limited},
+		{3, "a thousand questions for one archived day", herd},
 		{4, "a worker is killed", killed},
 		{5, "the database is slow for 10 s", slowDatabase},
+		{7, "a warm-up holds, a person asks", upgraded},
 		{8, "the low bucket is empty: the urgent lane does not feel it", emptyLow},
 		{9, "Kafka answers the desk a second late", lateKafka},
 		{10, "Redis is gone", redisGone},
 		{11, "the low lane alone, limit 450/350", lowAlone},
+		{12, "ten processes claim the same work at once", tenAtOnce},
+		{13, "versions of claims", risingVersions},
 		{14, "the limit on a cluster of three Redis nodes", clustered},
+		{15, "ten processes end the same claim at once", oneEndWins},
 		{16, "1,000,000 decisions wait in the default lane", backlog},
 	}
 }

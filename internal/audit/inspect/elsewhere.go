@@ -46,6 +46,7 @@ func ArchivedDays(s config.Settings, db *store.Store, open func(where string) (a
 	return cold.New(cold.Config{
 		Where: s.ArchiveTo, Shelf: func() (archive.Shelf, error) { return open(s.ArchiveTo) }, Table: historydb.NewArchives(db.DB).Name(),
 		LineBytes: archive.MostLine(int64(s.MaxRecordBytes)), Hint: hint,
+		Once: once(s, db), Results: results(s),
 	})
 }
 

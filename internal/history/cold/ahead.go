@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"docket/internal/history/archive"
+	"docket/internal/history/claims"
 	"docket/internal/history/reader"
 )
 
@@ -20,6 +21,10 @@ const (
 
 // ahead keeps what was read beyond the pages that were asked for.
 type ahead struct {
+	once    *claims.Once // has one of several processes read; nil: each reads
+	results results      // where they find what was read
+	where   string       // the place of the archives
+
 	mu    sync.Mutex
 	runs  []run                    // the last used one first
 	reads map[string]chan struct{} // those in progress; each is closed at its end
@@ -75,35 +80,87 @@ func (h *ahead) search(ctx context.Context, p part, q Query, of archive.Day) ([]
 	}
 	wide := q
 	wide.Limit = max(q.Limit, leastAhead)
-	found, more, err := p.Search(ctx, wide)
+	r := run{of: string(text), after: q.After, payloads: q.Payload}
+	err = h.shared(ctx, p.name, &r, wide.Limit, func(ctx context.Context) (err error) {
+		r.found, r.more, err = p.Search(ctx, wide)
+		return err
+	})
 	if err != nil {
 		return nil, false, err
 	}
-	h.keep(run{of: string(text), after: q.After, found: found, more: more, payloads: q.Payload})
-	return cut(found, more, q)
+	h.keep(r)
+	return cut(r.found, r.more, q)
 }
 
-// begin takes the reading of an archive, of which there is one at a time. The others wait, and mostly find their answer
+// find looks for ids in an archive. One that has no index is read by one of the processes.
+func (h *ahead) find(ctx context.Context, p part, ids []string) ([]reader.Decision, error) {
+	if p.Fast() {
+		return p.Find(ctx, ids)
+	}
+	text, err := json.Marshal(ids)
+	if err != nil {
+		return nil, err
+	}
+	r := run{of: p.name + string(text), payloads: true}
+	err = h.shared(ctx, p.name, &r, 0, func(ctx context.Context) (err error) {
+		r.found, err = p.Find(ctx, ids)
+		return err
+	})
+	return r.found, err
+}
+
+// shared has one of the processes that share results read an archive for a run. Without a shared directory a claim would
+// only let processes wait for each other, so then none is made.
+func (h *ahead) shared(ctx context.Context, archive string, r *run, limit int, read func(ctx context.Context) error) error {
+	id, ok := h.results.id()
+	if h.once == nil || !ok {
+		return read(ctx)
+	}
+	key := key(id+" "+h.where, *r, limit)
+	for {
+		done, mine := h.begin(key)
+		if mine {
+			defer h.end(key)
+			break
+		}
+		select {
+		case <-done: // then its result is there
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return h.once.Do(ctx, archive+"/"+key, claims.High,
+		func() bool { return h.results.load(key, r) },
+		func(ctx context.Context) error {
+			err := read(ctx)
+			if err == nil {
+				h.results.save(key, *r)
+			}
+			return err
+		})
+}
+
+// begin takes a reading, of which this process has one at a time. The others wait, and mostly find their answer
 // in memory then. A call of singleflight would end with the question that began it, and they would have its error.
-func (h *ahead) begin(archive string) (done chan struct{}, mine bool) {
+func (h *ahead) begin(reading string) (done chan struct{}, mine bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if done = h.reads[archive]; done != nil {
+	if done = h.reads[reading]; done != nil {
 		return done, false
 	}
 	if h.reads == nil {
 		h.reads = map[string]chan struct{}{}
 	}
 	done = make(chan struct{})
-	h.reads[archive] = done
+	h.reads[reading] = done
 	return done, true
 }
 
-func (h *ahead) end(archive string) {
+func (h *ahead) end(reading string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	close(h.reads[archive])
-	delete(h.reads, archive)
+	close(h.reads[reading])
+	delete(h.reads, reading)
 }
 
 // cut makes a page of decisions; the kept ones stay as they are.

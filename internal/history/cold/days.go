@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"docket/internal/history/archive"
+	"docket/internal/history/claims"
 	"docket/internal/history/reader"
 )
 
@@ -28,6 +29,10 @@ type Config struct {
 	Parallel int
 	// Patience limits the reading of archives for one page of a search; 0: 10 s.
 	Patience time.Duration
+	// Once has one of the processes that share Results read an archive that has no index; nil: each reads for itself.
+	Once *claims.Once
+	// Results is a directory in which processes find what one of them read for all; empty: Once is not asked.
+	Results string
 	// Format opens an archive; nil: [Formats].
 	Format Format
 	// Hint returns advice about an error; nil: none.
@@ -56,7 +61,14 @@ func New(c Config) *Days {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &Days{Config: c}
+	return &Days{Config: c, ahead: ahead{once: c.Once, results: results{c.Results}, where: c.Where}}
+}
+
+// Close closes the ports of claims. A later question does without them.
+func (d *Days) Close() {
+	if d != nil && d.Once != nil {
+		d.Once.Close()
+	}
 }
 
 // None reports whether there is no place of archives.
@@ -225,7 +237,7 @@ func (d *Days) Find(ctx context.Context, ids []string) Found {
 func (d *Days) findIn(ctx context.Context, it *day, ids []string) [][]reader.Decision {
 	var all [][]reader.Decision
 	for _, p := range it.archives {
-		found, err := p.Find(ctx, ids)
+		found, err := d.ahead.find(ctx, p, ids)
 		if err != nil {
 			it.gaps = append(it.gaps, d.unread(ctx, err))
 		}

@@ -122,6 +122,14 @@ func TestLanes_Contradictions(t *testing.T) {
 	}
 }
 
+func TestLimits_RedisForClaimsAlone(t *testing.T) {
+	t.Parallel()
+	s, _, err := Load(Desk, []string{database, "DOCKET_REDIS_URL=redis://r", "DOCKET_ARCHIVE_TO=/srv/archive", "DOCKET_ARCHIVE_CACHE=/var/cache/docket"})
+	if err != nil || s.Limited() || s.RedisURL == "" {
+		t.Error(s.RedisURL, err)
+	}
+}
+
 func TestLimits_OfTheSettings(t *testing.T) {
 	t.Parallel()
 	for name, env := range map[string][]string{

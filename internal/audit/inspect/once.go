@@ -1,0 +1,35 @@
+package inspect
+
+import (
+	"path/filepath"
+
+	"docket/internal/history/claims"
+	"docket/internal/postgres/historydb"
+	"docket/internal/postgres/store"
+	"docket/internal/redis"
+	"docket/internal/service/app"
+	"docket/internal/service/config"
+)
+
+// results is the directory in which processes find what one of them read for all; empty: they share nothing.
+func results(s config.Settings) string {
+	if s.ArchiveTo == "" || s.ArchiveCache == "" {
+		return ""
+	}
+	return filepath.Join(s.ArchiveCache, "results")
+}
+
+// once has one of the processes that share results read an archived day: by claims in Redis where the settings name
+// one, and else, or while it is away, in the database. nil: they share nothing. It dials nobody.
+func once(s config.Settings, db *store.Store) *claims.Once {
+	if results(s) == "" {
+		return nil
+	}
+	var ports []claims.Port
+	if s.RedisURL != "" {
+		if c, err := redis.NewClaims(app.Redis(s), s.KafkaGroup); err == nil { // else the database has the claims
+			ports = append(ports, c)
+		}
+	}
+	return claims.NewOnce(append(ports, historydb.NewClaims(db.DB))...)
+}
