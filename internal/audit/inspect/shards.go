@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"docket/internal/history/cold"
 	"docket/internal/history/lookup"
 	"docket/internal/history/reader"
 	"docket/internal/history/sharded"
@@ -14,10 +15,14 @@ type Everywhere struct {
 	Decisions reader.Store
 	Look      *lookup.Look
 	dbs       []*store.Store
+	days      []*cold.Days
 }
 
 // Close closes what was opened.
 func (e *Everywhere) Close() {
+	for _, days := range e.days {
+		days.Close()
+	}
 	for _, db := range e.dbs {
 		db.Close()
 	}
@@ -41,6 +46,7 @@ func AskAll(s config.Settings, open func(config.Settings) (*store.Store, error),
 		all.dbs = append(all.dbs, db)
 		own := sight
 		own.Days = ArchivedDays(one, db, sight.Shelf)
+		all.days = append(all.days, own.Days)
 		shards = append(shards, sharded.Shard{Name: one.ShardName, Store: Decisions(historydb.NewReader(db.DB), own.Days)})
 		all.Look.Shards = append(all.Look.Shards, lookup.ShardLook{Name: one.ShardName, Look: Looking(one, db, own)})
 	}

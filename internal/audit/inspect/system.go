@@ -15,6 +15,7 @@ import (
 
 	"docket/internal/audit/verify"
 	"docket/internal/history/archive"
+	"docket/internal/history/cold"
 	"docket/internal/history/lookup"
 	"docket/internal/kafka"
 	"docket/internal/postgres/db"
@@ -34,6 +35,7 @@ type System struct {
 	say      func(string)
 	// elsewhere looks for an id in every home.
 	elsewhere func(ctx context.Context, id string) (lookup.Answer, error)
+	days      *cold.Days // nil: none are read here
 }
 
 // Options are not in the settings.
@@ -85,6 +87,7 @@ func Open(s config.Settings, o Options) (*System, error) {
 			limits.Within = o.Within
 		}
 		look := Looking(s, sys.db, Sight{Spools: o.Spools, Shelf: o.Shelf, Limits: limits})
+		sys.days = look.Days
 		sys.elsewhere = func(ctx context.Context, id string) (lookup.Answer, error) { return look.Find(ctx, id), nil }
 	}
 	return sys, nil
@@ -93,6 +96,7 @@ func Open(s config.Settings, o Options) (*System, error) {
 // Close closes all connections.
 func (s *System) Close() {
 	s.kafka.Close()
+	s.days.Close()
 	s.db.Close()
 }
 

@@ -50,6 +50,7 @@ func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg prom
 	}
 	rows := historydb.NewReader(p.parts.asked.DB)
 	days := inspect.ArchivedDays(s, p.parts.asked, shelfOf(s))
+	p.days = days
 	decisions, states := inspect.Decisions(rows, days), state.Store(rows)
 	p.complete = NewWatch(s, p.parts.reader)
 	look := shareLook(s, p.parts.asked, inspect.Sight{Topics: p.parts.reader, Days: days, Quiet: p.quiet})

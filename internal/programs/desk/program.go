@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"docket/internal/desk/worker"
+	"docket/internal/history/cold"
 	"docket/internal/history/complete"
 	"docket/internal/kafka"
 	"docket/internal/postgres/schema"
@@ -52,6 +53,7 @@ type Program struct {
 	http     *app.Server
 	api      *listener       // nil: none
 	complete *complete.Watch // nil: no API asks it
+	days     *cold.Days      // nil: no API asks them
 	stopping atomic.Bool
 
 	intake  *worker.Intake
@@ -114,6 +116,7 @@ func (p *Program) Close() {
 	if p.api != nil {
 		p.api.close()
 	}
+	p.days.Close()
 	if p.parts != nil {
 		p.parts.close()
 	}

@@ -63,7 +63,7 @@ func openOne(env cli.Env, s config.Settings, open func(string) (archive.Shelf, e
 	days := inspect.ArchivedDays(s, db, open)
 	return &frame.System{
 		Book: book, Trial: desk.NewTrial(s, book, db), Decisions: inspect.Decisions(decisions, days), States: decisions,
-		Complete: desk.CompleteOnce(s, decisions), Close: db.Close,
+		Complete: desk.CompleteOnce(s, decisions), Close: func() { days.Close(); db.Close() },
 		Backlog: func(ctx context.Context) (worker.Backlog, error) { return desk.Backlog(ctx, s) },
 		Days:    historydb.NewArchives(db.DB), Letters: historydb.NewLetterArchives(db.DB), Shelf: open, Look: inspect.Looking(s, db, inspect.Sight{Shelf: open, Days: days}),
 		RestoreLimit: func() (take func(ctx context.Context, rows int) int, closed func(), err error) {

@@ -49,6 +49,7 @@ type File struct {
 	layout  *layout
 	subject string // the setting by which the column was filled
 	groups  []rowGroup
+	outline *Outline
 }
 
 // rowGroup is a group of rows with its columns.
@@ -58,6 +59,8 @@ type rowGroup struct {
 	rows   int64
 	meta   int          // place in the metadata
 	known  *atomic.Bool // the places of its pages were read
+
+	subjects *filter
 }
 
 const tail = 64 << 10 // read at once from the end
@@ -122,6 +125,7 @@ func (f *File) understand() error {
 		}
 	}
 	first := int64(0)
+	f.outline = &Outline{size: f.size}
 	for n, g := range f.file.RowGroups() {
 		group := rowGroup{first: first, rows: g.NumRows(), meta: n, known: &atomic.Bool{}}
 		for _, c := range g.ColumnChunks() {
@@ -135,9 +139,23 @@ func (f *File) understand() error {
 			return &DamageError{"has other columns than it says"}
 		}
 		first += group.rows
+		group.subjects = f.filter(group, f.layout.added[Subject])
+		f.outline.filters = append(f.outline.filters, f.filter(group, f.layout.id))
 		f.groups = append(f.groups, group)
 	}
 	return nil
+}
+
+// Bytes is about what it keeps in memory: its description, and the places and bounds of pages once they were read.
+func (f *File) Bytes() int64 {
+	n := f.outline.Bytes()
+	for _, g := range f.groups {
+		n += 1024
+		for _, c := range f.file.Metadata().RowGroups[g.meta].Columns {
+			n += 1024 + 4*(int64(c.OffsetIndexLength)+int64(c.ColumnIndexLength)) + int64(len(c.MetaData.Statistics.MinValue)+len(c.MetaData.Statistics.MaxValue))
+		}
+	}
+	return n
 }
 
 // NumRows returns the number of rows.

@@ -3,21 +3,23 @@ package columnar
 import (
 	"context"
 	"slices"
-	"sync"
 
 	"github.com/parquet-go/parquet-go"
-	"github.com/parquet-go/parquet-go/bloom"
-	"golang.org/x/sync/errgroup"
 )
 
 // Find returns the rows with an id, oldest first. It asks the filter of each group of rows. Of a group that may have
 // the id it reads the column of ids, and then only the pages that have the row.
-func (f *File) Find(ctx context.Context, id string) (rows []Row, err error) {
-	defer guard(&err)
-	groups, err := f.may(ctx, f.layout.id, []byte(id))
+func (f *File) Find(ctx context.Context, id string) ([]Row, error) {
+	groups, err := f.outline.Groups(ctx, f.from, id)
 	if err != nil {
 		return nil, err
 	}
+	return f.FindIn(ctx, groups, id)
+}
+
+// FindIn is Find in some groups of rows, which ascend: see [Outline.Groups].
+func (f *File) FindIn(ctx context.Context, groups []int, id string) (rows []Row, err error) {
+	defer guard(&err)
 	for _, n := range groups {
 		found, err := f.findIn(ctx, f.groups[n], id)
 		if err != nil {
@@ -29,47 +31,9 @@ func (f *File) Find(ctx context.Context, id string) (rows []Row, err error) {
 }
 
 // MayHave reports whether a filter does not rule the id out. It reads 32 bytes of each group of rows.
-func (f *File) MayHave(ctx context.Context, id string) (may bool, err error) {
-	defer guard(&err)
-	groups, err := f.may(ctx, f.layout.id, []byte(id))
+func (f *File) MayHave(ctx context.Context, id string) (bool, error) {
+	groups, err := f.outline.Groups(ctx, f.from, id)
 	return len(groups) > 0, err
-}
-
-// may returns the groups whose filter of a column does not rule a value out, in order.
-func (f *File) may(ctx context.Context, column int, value []byte) (groups []int, err error) {
-	var mu sync.Mutex
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(requests)
-	for n := range f.groups {
-		g.Go(func() (err error) {
-			defer guard(&err)
-			may, err := f.filter(ctx, f.groups[n], column, value)
-			if may && err == nil {
-				mu.Lock()
-				defer mu.Unlock()
-				groups = append(groups, n)
-			}
-			return err
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return nil, damaged("cannot be read", err)
-	}
-	slices.Sort(groups)
-	return groups, nil
-}
-
-// filter asks the filter of a group. Its length tells where its blocks of 32 bytes begin, as its header is shorter than
-// a block.
-func (f *File) filter(ctx context.Context, g rowGroup, column int, value []byte) (bool, error) {
-	c := &f.file.Metadata().RowGroups[g.meta].Columns[column].MetaData
-	length := int64(c.BloomFilterLength)
-	head := length % bloom.BlockSize
-	if c.BloomFilterOffset <= 0 || length < bloom.BlockSize {
-		return true, nil // without a filter
-	}
-	v := f.view(ctx)
-	return bloom.CheckSplitBlock(&section{v, c.BloomFilterOffset + head}, length-head, bloom.XXH64{}.Sum64(value))
 }
 
 // section is a view from an offset on.

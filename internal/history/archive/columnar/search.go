@@ -177,7 +177,7 @@ func (s *search) group(ctx context.Context, g rowGroup) (more bool, err error) {
 		}
 	}
 	if s.q.Subject != "" && !s.payloads {
-		may, err := s.f.filter(ctx, g, s.f.layout.added[Subject], []byte(s.q.Subject))
+		may, err := g.subjects.may(s.f.view(ctx), []byte(s.q.Subject))
 		if err != nil || !may {
 			return true, damaged("cannot be read", err)
 		}
