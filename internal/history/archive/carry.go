@@ -308,11 +308,17 @@ func (c *Carrier) fitting(ctx context.Context, s OpenDay, shape Shape, day Day) 
 		switch err := Check(ctx, c.Shelf, m, nil); {
 		case err == nil:
 			return m, nil
-		case !isBroken(err):
+		case !unreadable(err):
 			return nil, err
 		}
 	}
 	return nil, nil
+}
+
+// unreadable reports whether an archive is broken, or no file that this program wrote.
+func unreadable(err error) bool {
+	var size *SizeError
+	return isBroken(err) || errors.As(err, &size)
 }
 
 func notBroken(err error) error {

@@ -45,7 +45,7 @@ func Formats() Format {
 	e := newEnds()
 	return func(shelf archive.Shelf, m *archive.Manifest, mostLine int64) Archive {
 		if m.Format == archive.FormatParquet {
-			return &columns{shelf: shelf, manifest: m, ends: e}
+			return &columns{shelf: shelf, manifest: m, most: mostLine, ends: e}
 		}
 		return &lines{shelf: shelf, manifest: m, most: mostLine}
 	}

@@ -2,7 +2,6 @@ package cold
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -17,6 +16,7 @@ import (
 type columns struct {
 	shelf    archive.Shelf
 	manifest *archive.Manifest
+	most     int64 // bytes of a line
 	ends     *ends
 }
 
@@ -33,7 +33,7 @@ func (c *columns) Find(ctx context.Context, ids []string) ([]reader.Decision, er
 	for i, of := range c.manifest.Files {
 		work.Go(func() error {
 			for _, id := range ids {
-				rows, err := c.ends.find(ctx, c.shelf, of, id)
+				rows, err := c.ends.find(ctx, c.at(of), id)
 				if err != nil {
 					return c.failed(of.Name, err)
 				}
@@ -67,7 +67,7 @@ func (c *columns) Search(ctx context.Context, q Query) ([]reader.Decision, bool,
 	var found []reader.Decision
 	size, more := 0, false
 	for _, of := range files {
-		f, err := c.ends.open(ctx, c.shelf, of)
+		f, err := c.ends.open(ctx, c.at(of))
 		if err != nil {
 			return nil, false, c.failed(of.Name, err)
 		}
@@ -116,11 +116,13 @@ func (c *columns) decision(r columnar.Row, file string) (reader.Decision, error)
 	return owned(d, true), nil
 }
 
+// at is a file of the archive.
+func (c *columns) at(of archive.File) located { return located{c.shelf, of, c.most} }
+
 // failed names the file of an error.
 func (c *columns) failed(file string, err error) error {
-	var damage *columnar.DamageError
-	if errors.As(err, &damage) {
-		return &archive.BrokenError{Archive: c.manifest.Name(), Problem: file + " " + damage.Problem}
+	if said := archive.FileError(c.manifest.Name(), file, err); said != nil {
+		return said
 	}
 	return err
 }

@@ -16,6 +16,15 @@ const (
 	mostFiles    = 64 << 20
 )
 
+// located is a file and where it is.
+type located struct {
+	shelf archive.Shelf
+	of    archive.File
+	most  int64 // bytes of a line
+}
+
+func (l located) reader() columnar.ReaderAt { return archive.At(l.shelf, l.of.Name) }
+
 // ends keeps what is at the end of files. A file never changes.
 type ends struct {
 	outlines latestUsed[*columnar.Outline]
@@ -28,36 +37,36 @@ func newEnds() *ends {
 }
 
 // open opens a file, or returns it from memory. Questions at the same time share the reading.
-func (e *ends) open(ctx context.Context, shelf archive.Shelf, of archive.File) (*columnar.File, error) {
-	if f, ok := e.files.get(of); ok {
+func (e *ends) open(ctx context.Context, at located) (*columnar.File, error) {
+	if f, ok := e.files.get(at.of); ok {
 		return f, nil
 	}
-	return e.opening.do(ctx, of.Name, func(ctx context.Context) (*columnar.File, error) {
-		f, err := columnar.Open(ctx, archive.At(shelf, of.Name), of.Bytes)
+	return e.opening.do(ctx, at.of.Name, func(ctx context.Context) (*columnar.File, error) {
+		f, err := columnar.OpenWithin(ctx, at.reader(), at.of.Bytes, at.most)
 		if err != nil {
 			return nil, err
 		}
-		e.files.put(of, f, f.Bytes())
-		e.outlines.put(of, f.Outline(), f.Outline().Bytes())
+		e.files.put(at.of, f, f.Bytes())
+		e.outlines.put(at.of, f.Outline(), f.Outline().Bytes())
 		return f, nil
 	})
 }
 
 // find returns the rows of a file with an id. If its filters are in memory and rule the id out, it is not opened.
-func (e *ends) find(ctx context.Context, shelf archive.Shelf, of archive.File, id string) ([]columnar.Row, error) {
-	outline, ok := e.outlines.get(of)
+func (e *ends) find(ctx context.Context, at located, id string) ([]columnar.Row, error) {
+	outline, ok := e.outlines.get(at.of)
 	if !ok {
-		f, err := e.open(ctx, shelf, of)
+		f, err := e.open(ctx, at)
 		if err != nil {
 			return nil, err
 		}
 		outline = f.Outline()
 	}
-	groups, err := outline.Groups(ctx, archive.At(shelf, of.Name), id)
+	groups, err := outline.Groups(ctx, at.reader(), id)
 	if err != nil || len(groups) == 0 {
 		return nil, err
 	}
-	f, err := e.open(ctx, shelf, of)
+	f, err := e.open(ctx, at)
 	if err != nil {
 		return nil, err
 	}

@@ -28,6 +28,13 @@ func damaged(problem string, err error) error {
 	if errors.As(err, &damage) {
 		return damage
 	}
+	var limit *LimitError
+	if errors.As(err, &limit) {
+		return limit
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
 	return &DamageError{problem}
 }
 
@@ -50,6 +57,7 @@ type File struct {
 	subject string // the setting by which the column was filled
 	groups  []rowGroup
 	outline *Outline
+	limits  limits
 }
 
 // rowGroup is a group of rows with its columns.
@@ -65,8 +73,14 @@ type rowGroup struct {
 
 const tail = 64 << 10 // read at once from the end
 
-// Open reads the end of a file: one request of 64 KiB, and a second if the description of the file is longer.
-func Open(ctx context.Context, from ReaderAt, size int64) (f *File, err error) {
+// Open is [OpenWithin] for the longest rows that Postgres can make.
+func Open(ctx context.Context, from ReaderAt, size int64) (*File, error) {
+	return OpenWithin(ctx, from, size, MostLine)
+}
+
+// OpenWithin reads the end of a file: one request of 64 KiB, and a second if the description of the file is longer. A
+// row has at most line bytes. What a file asks for is checked before any memory is taken: see [LimitError].
+func OpenWithin(ctx context.Context, from ReaderAt, size, line int64) (f *File, err error) {
 	defer guard(&err)
 	v := &view{ctx: ctx, from: from, size: size}
 	const least = 12
@@ -77,18 +91,33 @@ func Open(ctx context.Context, from ReaderAt, size int64) (f *File, err error) {
 	if err := v.fetch(Part{size - last, last}); err != nil {
 		return nil, damaged("", err)
 	}
-	if footer := footerOf(v.parts[0].data); footer > last && footer <= size {
+	footer := footerOf(v.parts[0].data)
+	switch {
+	case footer > size:
+		return nil, &DamageError{"has no readable end"}
+	case footer > mostFooter:
+		return nil, &LimitError{fmt.Sprintf("byte %d", size-footer), "a description", footer, mostFooter}
+	case footer > last:
 		v.forget()
 		if err := v.fetch(Part{size - footer, footer}); err != nil {
 			return nil, damaged("", err)
 		}
 	}
+	const frame = 8
+	if data, ok := v.bytes(Part{size - footer, footer - frame}); !ok {
+		return nil, &DamageError{"has no readable end"}
+	} else if err := checkFooter(data); err != nil {
+		return nil, err
+	}
 	p, err := parquet.OpenFile(v, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.SkipMagicBytes(true), parquet.ReadBufferSize(16<<10))
 	if err != nil {
 		return nil, damaged("has no readable end", err)
 	}
-	f = &File{from: from, size: size, file: p}
-	return f, f.understand()
+	f = &File{from: from, size: size, file: p, limits: limitsFor(line)}
+	if err := f.understand(); err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 // footerOf is the length of the description with its frame.
@@ -106,7 +135,7 @@ func guard(err *error) {
 
 func (f *File) understand() error {
 	columns, ok := f.file.Lookup(keyColumns)
-	if !ok {
+	if !ok || len(columns) > mostColumns {
 		return &DamageError{"does not say its columns"}
 	}
 	var err error
@@ -137,6 +166,9 @@ func (f *File) understand() error {
 		}
 		if len(group.chunks) != f.layout.leaves || group.rows < 0 {
 			return &DamageError{"has other columns than it says"}
+		}
+		if err := f.checkGroup(group); err != nil {
+			return err
 		}
 		first += group.rows
 		group.subjects = f.filter(group, f.layout.added[Subject])

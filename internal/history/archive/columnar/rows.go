@@ -50,6 +50,11 @@ func (f *File) Rows(ctx context.Context, all io.Writer, emit func(line []byte) e
 		if _, err := all.Write(v.parts[0].data); err != nil {
 			return err
 		}
+		for i := range g.chunks {
+			if err := f.checkColumn(v, g, i); err != nil {
+				return err
+			}
+		}
 		passed = whole.end()
 		if err := f.group(v, g, emit); err != nil {
 			return err
@@ -72,6 +77,7 @@ func (f *File) group(v *view, g rowGroup, emit func(line []byte) error) error {
 	b := builder{layout: f.layout}
 	row := b.row(f.layout.leaves)
 	var line []byte
+	var err error
 	for left := g.rows; left > 0; {
 		n := min(int64(valuesAtOnce), left)
 		for i := range columns {
@@ -89,7 +95,9 @@ func (f *File) group(v *view, g rowGroup, emit func(line []byte) error) error {
 			for i := range columns {
 				row[i] = columns[i].values[r]
 			}
-			line = b.line(line[:0], row)
+			if line, err = b.line(line[:0], row); err != nil {
+				return err
+			}
 			if err := emit(line); err != nil {
 				return err
 			}

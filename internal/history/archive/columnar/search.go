@@ -208,6 +208,10 @@ func (s *search) spans(v *view, g rowGroup) ([]span, error) {
 		return nil, err
 	}
 	for _, c := range s.all {
+		meta := &s.f.file.Metadata().RowGroups[g.meta].Columns[c.column]
+		if err := s.f.checkIndex(v, g, c.column, Part{meta.ColumnIndexOffset, int64(meta.ColumnIndexLength)}); err != nil {
+			return nil, err
+		}
 		bounds, err := g.chunks[c.column].ColumnIndexFrom(v)
 		if err != nil {
 			return nil, err
@@ -307,10 +311,11 @@ func (s *search) keep(v *view, g rowGroup, c condition, rows []int64) (kept []in
 	if err := s.f.fetchPages(v, g, rows, []int{c.column}); err != nil {
 		return nil, err
 	}
-	err = s.f.pick(v, g, c.column, rows, func(n int, value parquet.Value) {
+	err = s.f.pick(v, g, c.column, rows, func(n int, value parquet.Value) error {
 		if c.is(value) {
 			kept = append(kept, rows[n])
 		}
+		return nil
 	})
 	return kept, err
 }
@@ -326,22 +331,20 @@ func (s *search) pass(v *view, g rowGroup, rows []int64) (more bool, err error) 
 	if !s.q.Oldest {
 		slices.Reverse(rows)
 	}
-	found, err := s.f.at(v, g, rows)
-	if err != nil {
-		return false, err
-	}
-	if !s.q.Oldest {
-		slices.Reverse(found)
-	}
-	for i := range found {
-		if !s.wanted(&found[i]) {
-			continue
+	return s.f.batch(v, g, rows, !s.q.Oldest, func(found []Row) (bool, error) {
+		if !s.q.Oldest {
+			slices.Reverse(found)
 		}
-		if more, err := s.emit(found[i]); err != nil || !more {
-			return false, err
+		for i := range found {
+			if !s.wanted(&found[i]) {
+				continue
+			}
+			if more, err := s.emit(found[i]); err != nil || !more {
+				return false, err
+			}
 		}
-	}
-	return true, nil
+		return true, nil
+	})
 }
 
 // wanted looks at what no column tells.

@@ -196,8 +196,8 @@ func (w *Writer) add(line []byte) error {
 		row[l.added[Nanos]] = parquet.Int32Value(int32(s.nanos))
 	}
 	w.derive(row, &s)
-	w.rebuilt = w.builder.line(w.rebuilt[:0], row)
-	if string(w.rebuilt) != string(line) {
+	var err error
+	if w.rebuilt, err = w.builder.line(w.rebuilt[:0], row); err != nil || string(w.rebuilt) != string(line) {
 		row[l.added[Line]] = parquet.ByteArrayValue(line)
 		w.kept++
 	}
