@@ -155,11 +155,11 @@ func hostile(t testing.TB, good []byte) map[string][]byte {
 	binary.LittleEndian.PutUint32(whole[len(whole)-8:], mostFooter+1)
 	all["a long description"] = whole
 	for name, list := range map[string][]byte{
-		"schema":     {0x15, 2, 0x19, 0xFC, 0xFF, 0xFF, 0xFF, 0xFF, 7},       // version, then a list of 2^31 structures
-		"groups":     {0x15, 2, 0x29, 0xFC, 0xFF, 0xFF, 0xFF, 0xFF, 7},       // of groups
-		"names":      {0x15, 2, 0x49, 0xFC, 0xFF, 0xFF, 0xFF, 0xFF, 7},       // of keys
-		"text":       {0x15, 2, 0x58, 0xFF, 0xFF, 0xFF, 0xFF, 7},             // of the program's name
-		"deep":       bytes.Repeat([]byte{0x1C}, 1<<20),                      // structures in structures
+		"schema":     {0x15, 2, 0x19, 0xFC, 0xFF, 0xFF, 0xFF, 0xFF, 7},                     // version, then a list of 2^31 structures
+		"groups":     {0x15, 2, 0x29, 0xFC, 0xFF, 0xFF, 0xFF, 0xFF, 7},                     // of groups
+		"names":      {0x15, 2, 0x49, 0xFC, 0xFF, 0xFF, 0xFF, 0xFF, 7},                     // of keys
+		"text":       {0x15, 2, 0x58, 0xFF, 0xFF, 0xFF, 0xFF, 7},                           // of the program's name
+		"deep":       bytes.Repeat([]byte{0x1C}, 1<<20),                                    // structures in structures
 		"empty ones": append([]byte{0x29, 0xFC, 0x80, 0x80, 0x40}, make([]byte, 1<<20)...), // a million of groups
 	} {
 		all["a description with many "+name] = framed(good[:100], list)
@@ -168,7 +168,9 @@ func hostile(t testing.TB, good []byte) map[string][]byte {
 		all[name] = describing(t, good, change)
 	}
 	change("a schema with many children", func(m *format.FileMetaData) { m.Schema[0].NumChildren.V = math.MaxInt32 })
-	change("a column with children", func(m *format.FileMetaData) { m.Schema[1].NumChildren.V, m.Schema[1].NumChildren.Valid = math.MaxInt32, true })
+	change("a column with children", func(m *format.FileMetaData) {
+		m.Schema[1].NumChildren.V, m.Schema[1].NumChildren.Valid = math.MaxInt32, true
+	})
 	change("a group of many rows", func(m *format.FileMetaData) {
 		m.RowGroups[0].NumRows = 1 << 50
 		for i := range m.RowGroups[0].Columns {
@@ -327,4 +329,38 @@ func TestFrames_BoundIsTrue(t *testing.T) {
 			rt.Fatalf("%d bytes at the beginning of %d, %t", len(begin), len(data), ok)
 		}
 	})
+}
+
+// TestWriter_LongPathKeepsFooterShort: a decision with a path of megabytes does not make a file that readers refuse.
+func TestWriter_LongPathKeepsFooterShort(t *testing.T) {
+	t.Parallel()
+	var rows [][]byte
+	for i := range 12 {
+		path := fmt.Sprintf("p%d", i)
+		if i%3 == 1 {
+			path += strings.Repeat("/x", 1<<20)
+		}
+		rows = append(rows, fmt.Appendf(nil, `{"decision_id":"d%04d","ts":%s,"path":"%s"}`, i, quotedTime(nil, 1785542400000000+int64(i)), path))
+	}
+	d := write(t, Options{Subject: byHost, GroupRows: 3}, rows)
+	if n := footerOf(d.data); n > 64<<10 {
+		t.Errorf("the description has %d bytes", n)
+	}
+	f := open(t, d)
+	for i, path := range []string{"p0", "p1/*", "p2", "p3", "p4/*", "nothing"} {
+		n := 0
+		err := f.Search(t.Context(), Question{Paths: []string{path}}, func(r Row) (bool, error) {
+			if n++; !bytes.Equal(r.Line, rows[i]) {
+				t.Errorf("%s: another row", path)
+			}
+			return true, nil
+		})
+		if want := min(1, 5-i); err != nil || n != want {
+			t.Errorf("%s: %d rows, want %d, %v", path, n, want, err)
+		}
+	}
+	n := 0
+	if err := f.Rows(t.Context(), io.Discard, func(line []byte) error { n++; return nil }); err != nil || n != len(rows) {
+		t.Errorf("%d rows, %v", n, err)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 
 	"github.com/parquet-go/parquet-go"
@@ -39,6 +40,9 @@ type Writer struct {
 	layout  *layout
 	subject subject.Spec
 	to      *parquet.GenericWriter[any]
+	out     *output
+	bounded []int // columns whose least and greatest values are kept
+	long    bool  // one of their values is
 	columns []*parquet.ColumnWriter
 
 	batch [][]parquet.Value // by column
@@ -78,8 +82,9 @@ func NewWriter(to io.Writer, o Options) (*Writer, error) {
 	for _, name := range l.unbounded() {
 		options = append(options, parquet.SkipPageBounds(name))
 	}
+	out := &output{to: to}
 	w := &Writer{
-		layout: l, subject: o.Subject, to: parquet.NewGenericWriter[any](to, options...), most: groupRows, large: groupBytes, batch: make([][]parquet.Value, l.leaves),
+		layout: l, subject: o.Subject, out: out, bounded: l.bounded(), to: parquet.NewGenericWriter[any](out, options...), most: groupRows, large: groupBytes, batch: make([][]parquet.Value, l.leaves),
 		cells: make([][]byte, len(l.columns)), sets: map[[repeatedCount]bool]string{}, revisionsOf: revisions{}, builder: builder{layout: l},
 	}
 	if o.GroupRows > 0 {
@@ -98,6 +103,17 @@ func (l *layout) unbounded() []string {
 		}
 	}
 	return names
+}
+
+// bounded are the columns of texts whose least and greatest values are kept.
+func (l *layout) bounded() (all []int) {
+	without := l.unbounded()
+	for i, field := range l.schema.Fields() {
+		if !slices.Contains(without, field.Name()) && field.Type().Kind() == parquet.ByteArray {
+			all = append(all, i)
+		}
+	}
+	return all
 }
 
 // RowError says that a line is not a row of these columns. It quotes nothing.
@@ -201,6 +217,9 @@ func (w *Writer) add(line []byte) error {
 		row[l.added[Line]] = parquet.ByteArrayValue(line)
 		w.kept++
 	}
+	for _, i := range w.bounded {
+		w.long = w.long || !row[i].IsNull() && len(row[i].ByteArray()) > longBound
+	}
 	for i, v := range row {
 		w.batch[i] = append(w.batch[i], l.level(i, v))
 	}
@@ -292,8 +311,16 @@ func (w *Writer) Kept() int64 { return w.kept }
 // Close writes what is left, and the file's end. It does not close what it writes to.
 func (w *Writer) Close() error {
 	err := w.flush()
+	if err == nil && w.long {
+		if err = w.endGroup(); err == nil {
+			w.out.held = &bytes.Buffer{}
+		}
+	}
 	if err == nil {
 		err = w.to.Close()
+	}
+	if err == nil && w.long {
+		err = w.out.end()
 	}
 	if err != nil {
 		return fmt.Errorf("end the file: %w", err)
