@@ -27,15 +27,19 @@ type reading struct {
 	rows            int64
 }
 
-func checkParquet(ctx context.Context, shelf Shelf, m *Manifest, f File, most int64, total *Total, each func([]byte) error) error {
-	r := &reading{archive: m.Name(), file: f, most: most, total: total, each: each, stored: sha256.New(), content: sha256.New()}
+func checkParquet(ctx context.Context, shelf Shelf, m *Manifest, f File, how reads, total *Total) error {
+	r := &reading{archive: m.Name(), file: f, most: how.most, total: total, each: how.each, stored: sha256.New(), content: sha256.New()}
 	from := At(shelf, f.Name)
 	if err := r.size(ctx, shelf); err != nil {
 		return err
 	}
-	file, err := columnar.OpenWithin(ctx, from, f.Bytes, most)
+	file, err := columnar.OpenWithin(ctx, from, f.Bytes, how.most)
 	if err == nil {
-		err = file.Rows(ctx, io.MultiWriter(r.stored, &r.bytes), r.line)
+		rows := file.Rows
+		if how.prove {
+			rows = file.Prove
+		}
+		err = rows(ctx, io.MultiWriter(r.stored, &r.bytes), r.line)
 	}
 	switch said := FileError(r.archive, f.Name, err); {
 	case said != nil:

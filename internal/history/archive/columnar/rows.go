@@ -13,10 +13,14 @@ import (
 //
 // The compressed pages of one group of rows are in memory at a time, and one page of each column.
 func (f *File) Rows(ctx context.Context, all io.Writer, emit func(line []byte) error) (err error) {
+	defer guard(&err)
+	return f.rows(ctx, all, emit, nil)
+}
+
+func (f *File) rows(ctx context.Context, all io.Writer, emit func(line []byte) error, proof *proof) error {
 	if all == nil {
 		all = io.Discard
 	}
-	defer guard(&err)
 	passed := int64(0)
 	pass := func(v *view, to int64) error {
 		if to > f.size {
@@ -56,7 +60,13 @@ func (f *File) Rows(ctx context.Context, all io.Writer, emit func(line []byte) e
 			}
 		}
 		passed = whole.end()
-		if err := f.group(v, g, emit); err != nil {
+		if err := proof.begin(ctx, g); err != nil {
+			return err
+		}
+		if err := f.group(v, g, emit, proof); err != nil {
+			return err
+		}
+		if err := proof.end(); err != nil {
 			return err
 		}
 	}
@@ -64,7 +74,7 @@ func (f *File) Rows(ctx context.Context, all io.Writer, emit func(line []byte) e
 }
 
 // group passes the lines of a group.
-func (f *File) group(v *view, g rowGroup, emit func(line []byte) error) error {
+func (f *File) group(v *view, g rowGroup, emit func(line []byte) error, proof *proof) error {
 	columns := make([]cursor, len(g.chunks))
 	defer func() {
 		for i := range columns {
@@ -81,8 +91,14 @@ func (f *File) group(v *view, g rowGroup, emit func(line []byte) error) error {
 	for left := g.rows; left > 0; {
 		n := min(int64(valuesAtOnce), left)
 		for i := range columns {
+			read := columns[i].read
 			if err := columns[i].more(); err != nil {
 				return damaged("cannot be read", err)
+			}
+			if columns[i].read > read {
+				if err := proof.page(i, columns[i].read-1, g.rows-left); err != nil {
+					return err
+				}
 			}
 			n = min(n, columns[i].left)
 		}
@@ -96,6 +112,9 @@ func (f *File) group(v *view, g rowGroup, emit func(line []byte) error) error {
 				row[i] = columns[i].values[r]
 			}
 			if line, err = b.line(line[:0], row); err != nil {
+				return err
+			}
+			if err := proof.row(g.rows-left+int64(r), row, line); err != nil {
 				return err
 			}
 			if err := emit(line); err != nil {
@@ -115,6 +134,7 @@ type cursor struct {
 	page   parquet.Page
 	reader parquet.ValueReader
 	left   int64 // values of the page
+	read   int   // pages so far
 	buffer [valuesAtOnce]parquet.Value
 	values []parquet.Value
 }
@@ -131,6 +151,7 @@ func (c *cursor) more() error {
 			return err
 		}
 		c.page, c.reader, c.left = page, page.Values(), page.NumValues()
+		c.read++
 	}
 	return nil
 }

@@ -208,11 +208,7 @@ func (s *search) spans(v *view, g rowGroup) ([]span, error) {
 		return nil, err
 	}
 	for _, c := range s.all {
-		meta := &s.f.file.Metadata().RowGroups[g.meta].Columns[c.column]
-		if err := s.f.checkIndex(v, g, c.column, Part{meta.ColumnIndexOffset, int64(meta.ColumnIndexLength)}); err != nil {
-			return nil, err
-		}
-		bounds, err := g.chunks[c.column].ColumnIndexFrom(v)
+		bounds, err := s.f.boundsOf(v, g, c.column)
 		if err != nil {
 			return nil, err
 		}
@@ -235,6 +231,20 @@ func (s *search) spans(v *view, g rowGroup) ([]span, error) {
 	return spans, nil
 }
 
+// boundsOf reads the bounds of a column's pages, which were fetched.
+func (f *File) boundsOf(v *view, g rowGroup, column int) (*parquet.FileColumnIndex, error) {
+	meta := &f.file.Metadata().RowGroups[g.meta].Columns[column]
+	if err := f.checkIndex(v, g, column, Part{meta.ColumnIndexOffset, int64(meta.ColumnIndexLength)}); err != nil {
+		return nil, err
+	}
+	return g.chunks[column].ColumnIndexFrom(v)
+}
+
+// unbounded reports whether a page has no bounds.
+func unbounded(least, greatest parquet.Value) bool {
+	return least.IsNull() || greatest.IsNull() || least.Kind() == parquet.ByteArray && len(greatest.ByteArray()) == 0
+}
+
 // pageMay reports whether a page can have a wanted row. Pages of columns without bounds can.
 func (s *search) pageMay(c condition, bounds *parquet.FileColumnIndex, page int) bool {
 	if page >= bounds.NumPages() {
@@ -244,7 +254,7 @@ func (s *search) pageMay(c condition, bounds *parquet.FileColumnIndex, page int)
 		return false
 	}
 	least, greatest := bounds.MinValue(page), bounds.MaxValue(page)
-	if least.IsNull() || greatest.IsNull() || least.Kind() == parquet.ByteArray && len(greatest.ByteArray()) == 0 {
+	if unbounded(least, greatest) {
 		return true
 	}
 	return c.may(least, greatest)

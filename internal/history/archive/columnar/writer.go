@@ -131,9 +131,6 @@ func (w *Writer) Write(line []byte) error {
 	at := len(w.arena)
 	w.arena = append(w.arena, line...)
 	line = w.arena[at:len(w.arena):len(w.arena)]
-	if err := w.split(line); err != nil {
-		return err
-	}
 	if err := w.add(line); err != nil {
 		return err
 	}
@@ -183,15 +180,38 @@ func Text(cell []byte) []byte {
 	return cell[1 : len(cell)-1]
 }
 
-// add converts the row's values, and checks that the line comes back out of them.
+// add puts a row into the batch.
 func (w *Writer) add(line []byte) error {
+	row, err := w.row(line)
+	if err != nil {
+		return err
+	}
+	l := w.layout
+	if !row[l.added[Line]].IsNull() {
+		w.kept++
+	}
+	for _, i := range w.bounded {
+		w.long = w.long || !row[i].IsNull() && len(row[i].ByteArray()) > longBound
+	}
+	for i, v := range row {
+		w.batch[i] = append(w.batch[i], l.level(i, v))
+	}
+	return nil
+}
+
+// row converts a line to values, and checks that the line comes back out of them. They are valid as long as the line and
+// the arena are, and until the next call.
+func (w *Writer) row(line []byte) ([]parquet.Value, error) {
+	if err := w.split(line); err != nil {
+		return nil, err
+	}
 	l := w.layout
 	micros, ok := int64(0), w.cells[l.ts] != nil
 	if ok {
 		micros, ok = readTime(w.cells[l.ts])
 	}
 	if !ok || w.cells[l.id] == nil {
-		return &RowError{"has no decision_id or no time"}
+		return nil, &RowError{"has no decision_id or no time"}
 	}
 	var s shortened
 	if l.raw >= 0 && w.cells[l.raw] != nil {
@@ -215,15 +235,8 @@ func (w *Writer) add(line []byte) error {
 	var err error
 	if w.rebuilt, err = w.builder.line(w.rebuilt[:0], row); err != nil || string(w.rebuilt) != string(line) {
 		row[l.added[Line]] = parquet.ByteArrayValue(line)
-		w.kept++
 	}
-	for _, i := range w.bounded {
-		w.long = w.long || !row[i].IsNull() && len(row[i].ByteArray()) > longBound
-	}
-	for i, v := range row {
-		w.batch[i] = append(w.batch[i], l.level(i, v))
-	}
-	return nil
+	return row, nil
 }
 
 func text(s string) parquet.Value { return parquet.ByteArrayValue([]byte(s)) }
