@@ -27,20 +27,24 @@ type reading struct {
 	rows            int64
 }
 
-func checkParquet(ctx context.Context, shelf Shelf, m *Manifest, f File, most int64, total *Total, each func([]byte) error) error {
-	r := &reading{archive: m.Name(), file: f, most: most, total: total, each: each, stored: sha256.New(), content: sha256.New()}
+func checkParquet(ctx context.Context, shelf Shelf, m *Manifest, f File, how reads, total *Total) error {
+	r := &reading{archive: m.Name(), file: f, most: how.most, total: total, each: how.each, stored: sha256.New(), content: sha256.New()}
 	from := At(shelf, f.Name)
 	if err := r.size(ctx, shelf); err != nil {
 		return err
 	}
-	file, err := columnar.Open(ctx, from, f.Bytes)
+	file, err := columnar.OpenWithin(ctx, from, f.Bytes, how.most)
 	if err == nil {
-		err = r.rowsOf(ctx, file)
+		rows := file.Rows
+		if how.prove {
+			rows = file.Prove
+		}
+		all := io.MultiWriter(r.stored, &r.bytes)
+		err = r.pass(func(line func([]byte) error) error { return rows(ctx, all, line) })
 	}
-	var damage *columnar.DamageError
-	switch {
-	case errors.As(err, &damage):
-		return r.broken(damage.Problem)
+	switch said := FileError(r.archive, f.Name, err); {
+	case said != nil:
+		return said
 	case err != nil:
 		return r.failed(err)
 	case int64(r.bytes) != f.Bytes || hex.EncodeToString(r.stored.Sum(nil)) != f.SHA256:
@@ -51,16 +55,13 @@ func checkParquet(ctx context.Context, shelf Shelf, m *Manifest, f File, most in
 	return nil
 }
 
-// rowsOf takes all rows of a file. Without a taker it decodes the next rows while it hashes earlier ones. A taker may
+// pass takes the lines that read passes. Without a taker it hashes lines while the next ones are decoded. A taker may
 // need to be called by the goroutine that reads.
-func (r *reading) rowsOf(ctx context.Context, file *columnar.File) error {
-	all := io.MultiWriter(r.stored, &r.bytes)
+func (r *reading) pass(read func(line func([]byte) error) error) error {
 	if r.each != nil {
-		return file.Rows(ctx, all, r.line)
+		return read(r.line)
 	}
-	return inPortions(writeRows, writeBytes, func(line func([]byte) error) error {
-		return file.Rows(ctx, all, line)
-	}, func(lines [][]byte) error {
+	return inPortions(writeRows, writeBytes, read, func(lines [][]byte) error {
 		for _, line := range lines {
 			if err := r.line(line); err != nil {
 				return err
@@ -68,6 +69,38 @@ func (r *reading) rowsOf(ctx context.Context, file *columnar.File) error {
 		}
 		return nil
 	})
+}
+
+// SizeError says that a file of an archive asks for more memory than this program gives, and where. The archive may be
+// intact, if its rows are longer than DOCKET_MAX_RECORD_BYTES allows.
+type SizeError struct {
+	Archive string
+	Limit   *columnar.LimitError
+	File    string
+}
+
+func (e *SizeError) Error() string {
+	return fmt.Sprintf("%s of archive %s cannot be read: %s", e.File, e.Archive, e.Limit)
+}
+
+func (e *SizeError) Unwrap() error { return e.Limit }
+
+// Hint returns advice.
+func (e *SizeError) Hint() string {
+	return "raise DOCKET_MAX_RECORD_BYTES if such large decisions are yours; otherwise another program wrote the file, or it is damaged"
+}
+
+// FileError names archive and file of an error of package columnar; nil: it is another error.
+func FileError(archive, file string, err error) error {
+	var damage *columnar.DamageError
+	var limit *columnar.LimitError
+	switch {
+	case errors.As(err, &damage):
+		return &BrokenError{archive, file + " " + damage.Problem}
+	case errors.As(err, &limit):
+		return &SizeError{archive, limit, file}
+	}
+	return nil
 }
 
 func (r *reading) broken(problem string) error {

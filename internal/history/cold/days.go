@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -19,7 +20,7 @@ import (
 type Config struct {
 	// Where is the place of the archives, for people; empty: there are none, and nothing is read.
 	Where string
-	// Shelf opens the storage. One with a Close is closed after each question.
+	// Shelf opens the storage. It is opened once, by the first question. One with a Close is closed by [Days.Close].
 	Shelf func() (archive.Shelf, error)
 	// Table is the name of the table in archives.
 	Table string
@@ -41,10 +42,18 @@ type Config struct {
 	Now func() time.Time
 }
 
-// Days reads archived days. It is safe for concurrent use.
+// Days reads archived days. It is safe for concurrent use. It keeps the storage open and the manifests in memory. Only
+// a listing tells which of them count, so a day that was removed is noticed.
 type Days struct {
 	Config
-	ahead ahead
+	ahead     ahead
+	manifests archive.Manifests
+	listing   *latest[[]archive.Listed]
+	reading   flights[[]*archive.Manifest] // by day and its manifests
+	finding   flights[[]reader.Decision]   // by archive and ids
+
+	mu    sync.Mutex
+	shelf archive.Shelf // nil: it was not opened yet
 }
 
 // New makes Days.
@@ -61,14 +70,23 @@ func New(c Config) *Days {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &Days{Config: c, ahead: ahead{once: c.Once, results: results{c.Results}, where: c.Where}}
+	return &Days{Config: c, ahead: ahead{once: c.Once, results: results{c.Results}, where: c.Where}, listing: newLatest[[]archive.Listed]()}
 }
 
-// Close closes the ports of claims. A later question does without them.
+// Close closes the storage and the ports of claims. A later question opens the storage again, and does without claims.
 func (d *Days) Close() {
-	if d != nil && d.Once != nil {
+	if d == nil {
+		return
+	}
+	if d.Once != nil {
 		d.Once.Close()
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c, ok := d.shelf.(interface{ Close() }); ok {
+		c.Close()
+	}
+	d.shelf = nil
 }
 
 // None reports whether there is no place of archives.
@@ -88,9 +106,25 @@ func (d *Days) told(err error) string {
 	return text
 }
 
-// open opens the storage; let closes it.
-func (d *Days) open() (shelf archive.Shelf, let func(), err error) {
-	if shelf, err = d.Shelf(); err != nil {
+// Open returns the storage, which stays open until [Days.Close]. Its user does not close it.
+func (d *Days) Open() (archive.Shelf, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.shelf != nil {
+		return d.shelf, nil
+	}
+	shelf, err := d.Shelf()
+	if err != nil {
+		return nil, err
+	}
+	d.shelf = shelf
+	return shelf, nil
+}
+
+// list opens the storage and lists the archived days, in order.
+func (d *Days) list(ctx context.Context) (archive.Shelf, []archive.Listed, error) {
+	shelf, err := d.Open()
+	if err != nil {
 		return nil, nil, err
 	}
 	if place, ok := shelf.(interface{ Present() error }); ok {
@@ -98,11 +132,8 @@ func (d *Days) open() (shelf archive.Shelf, let func(), err error) {
 			return nil, nil, err
 		}
 	}
-	return shelf, func() {
-		if c, ok := shelf.(interface{ Close() }); ok {
-			c.Close()
-		}
-	}, nil
+	all, err := d.listing.get(ctx, func(ctx context.Context) ([]archive.Listed, error) { return d.manifests.Days(ctx, shelf, d.Table) })
+	return shelf, slices.Clone(all), err
 }
 
 // day is one archived day: its archives that no other replaces, the latest first. If two have a decision, the later
@@ -125,17 +156,18 @@ func (d *day) fast() bool {
 }
 
 // load reads the manifests of a day.
-func (d *Days) load(ctx context.Context, shelf archive.Shelf, of archive.Day) (day, error) {
-	all, err := archive.Whole(ctx, shelf, d.Table, &of)
-	if all == nil && err != nil {
-		var broken *archive.BrokenError
-		if !errors.As(err, &broken) {
-			return day{Day: of}, err
+func (d *Days) load(ctx context.Context, shelf archive.Shelf, of archive.Listed) (day, error) {
+	var broken error
+	all, err := d.reading.do(ctx, strings.Join(of.Manifests, " "), func(ctx context.Context) ([]*archive.Manifest, error) { return d.manifests.Read(ctx, shelf, of) })
+	if err != nil {
+		var damage *archive.BrokenError
+		if broken = err; !errors.As(err, &damage) {
+			return day{Day: of.Day}, err
 		}
 	}
-	it := day{Day: of}
-	if err != nil {
-		it.gaps = append(it.gaps, d.told(err))
+	it := day{Day: of.Day}
+	if broken != nil {
+		it.gaps = append(it.gaps, d.told(broken))
 	}
 	superseded := archive.Superseded(all)
 	for _, m := range slices.Backward(all) {
@@ -147,7 +179,7 @@ func (d *Days) load(ctx context.Context, shelf archive.Shelf, of archive.Day) (d
 }
 
 // loadAll reads the manifests of days, several at once. A day that could not be read is among them, with its gap.
-func (d *Days) loadAll(ctx context.Context, shelf archive.Shelf, of []archive.Day) []day {
+func (d *Days) loadAll(ctx context.Context, shelf archive.Shelf, of []archive.Listed) []day {
 	all := make([]day, len(of))
 	var work errgroup.Group
 	work.SetLimit(2 * d.Parallel)
@@ -185,12 +217,7 @@ type Found struct {
 // Find looks for decisions by their ids in all archived days until ctx ends. Archives with an index come first, then
 // the newest.
 func (d *Days) Find(ctx context.Context, ids []string) Found {
-	shelf, let, err := d.open()
-	if err != nil {
-		return Found{Gaps: []reader.Gap{{Name: d.name(), Why: d.told(err)}}}
-	}
-	defer let()
-	of, err := archive.Days(ctx, shelf, d.Table)
+	shelf, of, err := d.list(ctx)
 	if err != nil {
 		return Found{Gaps: []reader.Gap{{Name: d.name(), Why: d.unread(ctx, err)}}}
 	}
@@ -233,11 +260,12 @@ func (d *Days) Find(ctx context.Context, ids []string) Found {
 	return found
 }
 
-// findIn looks for ids in the archives of a day.
+// findIn looks for ids in the archives of a day. Questions for the same ids share the reading of an archive.
 func (d *Days) findIn(ctx context.Context, it *day, ids []string) [][]reader.Decision {
 	var all [][]reader.Decision
+	key := strings.Join(ids, "\x00")
 	for _, p := range it.archives {
-		found, err := d.ahead.find(ctx, p, ids)
+		found, err := d.finding.do(ctx, p.name+"\x00"+key, func(ctx context.Context) ([]reader.Decision, error) { return d.ahead.find(ctx, p, ids) })
 		if err != nil {
 			it.gaps = append(it.gaps, d.unread(ctx, err))
 		}
