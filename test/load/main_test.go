@@ -63,6 +63,7 @@ func scenarios() []scenario {
 		{2, "urgent 200/s and default 300/s, limit 450/350", limited},
 		{4, "a worker is killed", killed},
 		{5, "the database is slow for 10 s", slowDatabase},
+		{6, "the same answer 100,000 times", sameAnswer},
 		{8, "the low bucket is empty: the urgent lane does not feel it", emptyLow},
 		{9, "Kafka answers the desk a second late", lateKafka},
 		{10, "Redis is gone", redisGone},
