@@ -112,7 +112,7 @@ func (f *Fold) Gather(r Row) {
 	if s.held == 0 {
 		f.touched = append(f.touched, s)
 	}
-	f.held = append(f.held, held{order{r.StoredAt, r.Time, string(r.ID)}, r.Said, s.held})
+	f.held = append(roomier(f.held), held{order{r.StoredAt, r.Time, string(r.ID)}, r.Said, s.held})
 	s.held = int32(len(f.held)) //nolint:gosec // a span has fewer
 }
 
@@ -170,6 +170,14 @@ func inOrderOfStoring(flips []Flip) {
 	}
 }
 
+// roomier makes room by doubling, as append copies long lists more often.
+func roomier[T any](all []T) []T {
+	if len(all) < cap(all) {
+		return all
+	}
+	return slices.Grow(all, max(len(all), 16))
+}
+
 // settle folds the span's decisions of one key.
 func (f *Fold) settle(s *folded) {
 	all := f.inOrder(s)
@@ -188,7 +196,7 @@ func (f *Fold) settle(s *folded) {
 		s.changed = s.changed || effect != Repeated
 		s.moved = s.moved || effect != Repeated && effect != Same
 		if flip != nil {
-			f.Flips = append(f.Flips, *flip)
+			f.Flips = append(roomier(f.Flips), *flip)
 		}
 		*f.Counts.of(effect)++
 	}
