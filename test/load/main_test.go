@@ -64,6 +64,7 @@ func scenarios() []scenario {
 		{3, "a thousand questions for one archived day", herd},
 		{4, "a worker is killed", killed},
 		{5, "the database is slow for 10 s", slowDatabase},
+		{6, "the same answer 100,000 times", sameAnswer},
 		{7, "a warm-up holds, a person asks", upgraded},
 		{8, "the low bucket is empty: the urgent lane does not feel it", emptyLow},
 		{9, "Kafka answers the desk a second late", lateKafka},

@@ -22,7 +22,7 @@ var built = []string{
 	"ledgerdb/matching.go groupsOf", "ledgerdb/matching.go lock", "ledgerdb/show.go values",
 	"ledgerdb/tallies.go tallies", "ledgerdb/tallies.go paths", "ledgerdb/tallies.go times", "ledgerdb/tallies.go scanned", "ledgerdb/tallies.go countsIn",
 	"schema/indexes.go index", "schema/indexes.go indexEach", "schema/indexes.go IndexDays", // names that format quoted
-	"historydb/ways.go look", "historydb/follow.go begin", "historydb/follow.go since", "historydb/stats.go counted", "historydb/stats.go live", "historydb/statesrows.go follow", "historydb/statesrows.go read", "historydb/statesread.go States", "historydb/statesread.go Flips", "historydb/waiting.go Waiting", // conditions by what is asked for
+	"historydb/ways.go look", "historydb/follow.go begin", "historydb/follow.go since", "historydb/stats.go counted", "historydb/stats.go live", "historydb/statesrows.go sorted", "historydb/statesrows.go read", "historydb/statesread.go States", "historydb/statesread.go Flips", "historydb/waiting.go Waiting", // conditions by what is asked for
 }
 
 // TestSQL_IsConstant has all that goes to the server as a statement be constants, so that no value can become a part of it.

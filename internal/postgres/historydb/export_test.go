@@ -28,3 +28,6 @@ func (a *Archives) CountTo() *Archives {
 
 // LeavingRows is how many rows of a day may be counted while writers wait.
 const LeavingRows = leavingRows
+
+// BeforeWrite has a round call do between its last read and its write.
+func (s *States) BeforeWrite(do func()) { s.beforeWrite = do }

@@ -19,17 +19,20 @@ type StatesConfig struct {
 	Question reader.Question // where subjects are
 	Most     int64           // states in all; further subjects have none
 	Slack    time.Duration   // how far the mark stays behind the clock; 0: statesSlack. Tests have less
-	Rows     int             // decisions that are folded together; 0: stateRows
+	Rows     int             // decisions that are in memory at a time; 0: stateRows
+	Portions int             // of so many decisions that one round follows; 0: stateRound
 }
 
 const (
 	// statesSlack is for a session that took its time and is not yet on the list, and for a server's clock that is put back.
 	statesSlack = 10 * time.Second
-	// stateRows is how many decisions are in memory at a time.
-	stateRows = 50_000
-	// stateRound is how many portions of them one transaction follows at best: the fewer, the more often a state is written.
-	stateRound = 10
-	// Spans of time that one transaction follows. They adapt to the rows that are in them.
+	// stateRows is how many decisions are in memory at a time, at most. The index of the present day is read once for each portion.
+	stateRows = 200_000
+	// stateRound is how many portions one round follows at most: the fewer rounds, the less often a state is written.
+	stateRound = 100
+	// stateWork limits how long a round reads, so that answers are not far behind and little is done again after a kill.
+	stateWork = 20 * time.Second
+	// Spans of time that are read at once. They adapt to the rows that are in them.
 	firstStateSpan, leastStateSpan, mostStateSpan = 4 * time.Second, 250 * time.Millisecond, 30 * 24 * time.Hour
 	// stateStatement and stateTime limit one statement and one round.
 	stateStatement, stateTime = time.Minute, 5 * time.Minute
@@ -45,8 +48,13 @@ type States struct {
 
 	horizon horizon
 	span    time.Duration
-	names   map[string]string // revisions by the text of bundles
-	words   map[string]string // paths and verdicts
+	last    int                    // rows of the last span
+	names   map[string]string      // revisions by the text of bundles
+	said    map[string]*state.Said // by the columns that they come from
+	key     []byte                 // of said
+	careful bool                   // subjects are looked at for what they are: one may have been an object or array
+
+	beforeWrite func() // of tests; nil: nothing
 }
 
 // NewStates makes the states of a database.
@@ -57,7 +65,10 @@ func NewStates(d *db.DB, cfg StatesConfig) *States {
 	if cfg.Rows == 0 {
 		cfg.Rows = stateRows
 	}
-	return &States{db: d, read: NewReader(d), cfg: cfg, by: cfg.Question.SubjectsBy(), span: firstStateSpan, names: map[string]string{}, words: map[string]string{}}
+	if cfg.Portions == 0 {
+		cfg.Portions = stateRound
+	}
+	return &States{db: d, read: NewReader(d), cfg: cfg, by: cfg.Question.SubjectsBy(), span: firstStateSpan, names: map[string]string{}, said: map[string]*state.Said{}}
 }
 
 // SubjectsError says that the states were made with other settings.
@@ -84,9 +95,10 @@ SELECT set_config('statement_timeout', $1, true), set_config('jit', 'off', true)
 	full_at = CASE WHEN $5 THEN clock_timestamp() ELSE full_at END RETURNING states`
 )
 
-// Follow folds what was stored from the mark on into the states, and moves the mark behind it, in one transaction: so a kill
-// repeats and skips nothing. It stops before the moment from which on more may be stored, and does not go past a transaction that is
-// open, however long. It returns at once if another process works, or nothing is complete.
+// Follow folds what was stored from the mark on into the states, and moves the mark behind it. Decisions are read in short
+// transactions that write nothing. The states and the mark are written in one, if the mark is where it was: so a kill repeats
+// and skips nothing. Follow stops before the moment from which on more may be stored, and does not go past a transaction that
+// is open, however long. It returns at once if another process writes, or nothing is complete.
 func (s *States) Follow(ctx context.Context) (state.Round, error) {
 	if err := s.db.Usable(); err != nil {
 		return state.Round{}, err
@@ -97,89 +109,119 @@ func (s *States) Follow(ctx context.Context) (state.Round, error) {
 	if err != nil {
 		return state.Round{}, s.db.Noted("look for open transactions", err)
 	}
-	round := &followRound{of: s, done: done, now: now, Round: state.Round{Skipped: map[string]int64{}}}
+	r := &followRound{of: s, done: done, now: now, Round: state.Round{Skipped: map[string]int64{}}}
+	err = r.run(ctx)
 	var own *SubjectsError
-	err = pgx.BeginTxFunc(ctx, s.db.Pool(), pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		err := round.run(ctx, tx)
-		errors.As(err, &own)
-		return err
-	})
 	switch {
-	case own != nil:
+	case errors.As(err, &own):
 		return state.Round{}, own
 	case err != nil:
 		s.span = max(s.span/4, leastStateSpan)
 		return state.Round{}, s.db.Noted("follow stored decisions", err)
 	}
-	s.adapt(round)
-	return round.Round, nil
+	return r.Round, nil
 }
 
-// adapt chooses the next span by the rows of this one.
-func (s *States) adapt(r *followRound) {
-	switch {
-	case r.Rows > 2*stateRound*int64(s.cfg.Rows):
-		s.span = max(s.span/2, leastStateSpan)
-	case r.Rows <= stateRound*int64(s.cfg.Rows)/2 && r.More:
-		s.span = min(s.span*2, mostStateSpan)
-	}
+// statesMarked is the mark as it was read.
+type statesMarked struct {
+	before pgtype.Timestamptz // not finite: nothing was followed yet
+	states int64
+	by     string
 }
+
+func (m statesMarked) begun() bool { return m.before.InfinityModifier == pgtype.Finite }
 
 // followRound is one round.
 type followRound struct {
 	state.Round
 	of          *States
 	done, now   time.Time // all that was stored before done is complete
+	mark        statesMarked
 	from, until time.Time
-	had, added  int64
-	states      *state.Fold // not written yet
+	fold        *state.Fold
+	next        time.Time // the end of the next span; zero: by the length of spans
+	unsure      bool      // a subject may be the text of an object or array
 }
 
-func (r *followRound) run(ctx context.Context, tx pgx.Tx) error {
-	if _, err := tx.Exec(ctx, stateLimitsSQL, string(db.Milliseconds(stateStatement))); err != nil {
+// run reads, folds and writes.
+func (r *followRound) run(ctx context.Context) error {
+	if err := r.begin(ctx); err != nil || r.fold == nil {
 		return err
 	}
-	var mark pgtype.Timestamptz
-	var by string
-	switch err := tx.QueryRow(ctx, lockStatesSQL).Scan(&mark, &r.had, &by); {
-	case errors.Is(err, pgx.ErrNoRows):
-		r.Busy = true
-		return nil
-	case err != nil:
+	if err := r.follow(ctx); err != nil {
 		return err
 	}
-	r.States = r.had
-	if by != "" && by != r.of.by {
-		return &SubjectsError{Had: by, Has: r.of.by}
+	if r.of.beforeWrite != nil {
+		r.of.beforeWrite()
 	}
-	begun := mark.InfinityModifier == pgtype.Finite
-	if begun {
-		r.from, r.Lag = mark.Time, max(r.now.Sub(mark.Time), 0)
-	}
-	var prepared bool
-	if err := tx.QueryRow(ctx, preparedSQL).Scan(&prepared); err != nil {
-		return err
-	}
-	if prepared || r.done.IsZero() || begun && !r.from.Before(r.done) {
-		return nil
-	}
-	if !begun {
-		if err := r.oldest(ctx, tx); err != nil {
+	return r.in(ctx, pgx.ReadWrite, func(ctx context.Context, tx pgx.Tx) error {
+		mark, there, err := lockMark(ctx, tx)
+		if err != nil {
 			return err
 		}
+		if !there || mark != r.mark { // another process has written meanwhile
+			r.Round = state.Round{Skipped: map[string]int64{}, States: mark.states, Busy: true}
+			return nil
+		}
+		added, err := r.write(ctx, tx)
+		if err != nil {
+			return err
+		}
+		r.Lag, r.More = max(r.now.Sub(r.until), 0), r.until.Before(r.done)
+		return tx.QueryRow(ctx, moveStatesSQL, r.until, added, r.of.by, r.from, r.Counts.Full > 0).Scan(&r.States)
+	})
+}
+
+// in runs do in a transaction with the limits of a round.
+func (r *followRound) in(ctx context.Context, mode pgx.TxAccessMode, do func(ctx context.Context, tx pgx.Tx) error) error {
+	return pgx.BeginTxFunc(ctx, r.of.db.Pool(), pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: mode}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, stateLimitsSQL, string(db.Milliseconds(stateStatement))); err != nil {
+			return err
+		}
+		return do(ctx, tx)
+	})
+}
+
+// begin reads the mark, and makes the fold if there is something to follow.
+func (r *followRound) begin(ctx context.Context) error {
+	return r.in(ctx, pgx.ReadWrite, func(ctx context.Context, tx pgx.Tx) (err error) {
+		var there bool
+		if r.mark, there, err = lockMark(ctx, tx); err != nil || !there {
+			r.Busy = err == nil
+			return err
+		}
+		r.States = r.mark.states
+		if r.mark.by != "" && r.mark.by != r.of.by {
+			return &SubjectsError{Had: r.mark.by, Has: r.of.by}
+		}
+		if r.mark.begun() {
+			r.from, r.Lag = r.mark.before.Time, max(r.now.Sub(r.mark.before.Time), 0)
+		}
+		var prepared bool
+		if err := tx.QueryRow(ctx, preparedSQL).Scan(&prepared); err != nil {
+			return err
+		}
+		if prepared || r.done.IsZero() || r.mark.begun() && !r.from.Before(r.done) {
+			return nil
+		}
+		if !r.mark.begun() {
+			if err := r.oldest(ctx, tx); err != nil {
+				return err
+			}
+		}
+		r.until, r.fold = r.from, state.New(nil, r.of.cfg.Most-r.mark.states)
+		return nil
+	})
+}
+
+// lockMark locks the mark and reads it. It is not there if another process has it.
+func lockMark(ctx context.Context, tx pgx.Tx) (m statesMarked, there bool, err error) {
+	err = tx.QueryRow(ctx, lockStatesSQL).Scan(&m.before, &m.states, &m.by)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return m, false, nil
 	}
-	r.until = r.done
-	if end := r.from.Add(r.of.span); end.Before(r.done) {
-		r.until, r.More = end, true
-	}
-	if err := r.follow(ctx, tx); err != nil {
-		return err
-	}
-	if err := r.write(ctx, tx); err != nil {
-		return err
-	}
-	r.Lag = max(r.now.Sub(r.until), 0)
-	return tx.QueryRow(ctx, moveStatesSQL, r.until, r.added, r.of.by, r.from, r.Counts.Full > 0).Scan(&r.States)
+	m.before.Time = m.before.Time.UTC()
+	return m, err == nil, err
 }
 
 // oldest finds a time before which nothing was stored.

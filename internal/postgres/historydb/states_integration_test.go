@@ -55,7 +55,7 @@ func newStated(t *testing.T, seed uint64) *stated {
 }
 
 func (w *stated) states(rows int) *historydb.States {
-	return historydb.NewStates(w.pg.DB, historydb.StatesConfig{Question: byHost, Most: 1 << 20, Slack: time.Microsecond, Rows: rows})
+	return historydb.NewStates(w.pg.DB, historydb.StatesConfig{Question: byHost, Most: 1 << 20, Slack: time.Microsecond, Rows: rows, Portions: 5})
 }
 
 type querier interface {
@@ -313,4 +313,33 @@ func (w *stated) dump() (text string) {
 	w.Query(w.t, `SELECT (SELECT string_agg(s::text, E'\n' ORDER BY subject, path) FROM decision_states s) || (SELECT string_agg(f::text, E'\n' ORDER BY flip_id) FROM decision_flips f)
 		|| (SELECT string_agg(r::text, E'\n' ORDER BY path, revision) FROM decision_states_revisions r)`, &text)
 	return text
+}
+
+// More decisions were stored at one time than fit into memory. The server sorts them then, and none is left out.
+func TestStates_ManyStoredAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newStated(t, 14)
+	tx, err := w.writer.Begin(t.Context())
+	check(t, err)
+	w.all = append(w.all, w.store(tx, 60)...)
+	check(t, tx.Commit(t.Context()))
+	w.all = append(w.all, w.store(w.other, 20)...)
+	w.settled(w.states(7))
+	w.exact("one transaction of 60")
+}
+
+// Two processes read the same decisions. The one that writes later finds the mark moved, and writes nothing.
+func TestStates_TwoReadOneWrites(t *testing.T) {
+	t.Parallel()
+	w := newStated(t, 15)
+	w.all = append(w.all, w.store(w.other, 40)...)
+	both := []*historydb.States{w.states(50), w.states(50)}
+	both[0].BeforeWrite(func() { w.settled(both[1]) })
+	if r := w.follow(both[0]); !r.Busy || r.Rows != 0 {
+		t.Errorf("%+v", r)
+	}
+	w.exact("two at once")
+	both[0].BeforeWrite(nil)
+	w.settled(both[0])
+	w.exact("nothing more")
 }

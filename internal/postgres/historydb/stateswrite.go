@@ -13,21 +13,20 @@ import (
 const (
 	stateOfSQL     = `s.subject, s.path, s.verdict, s.revision, s.hash, s.since, s.since_id, s.last_seen, s.decisions, s.version_ts, s.version_id, s.before_verdict, s.before_ts, s.before_id, s.late`
 	knownStatesSQL = `SELECT ` + stateOfSQL + ` FROM unnest($1::text[], $2::text[]) AS k(subject, path) JOIN decision_states s ON s.subject = k.subject AND s.path = k.path`
+	// New states and flips come by COPY, as they are many while the states catch up.
+	addStatesSQL = `COPY decision_states (subject, path, verdict, revision, hash, since, since_id, last_seen, decisions, version_ts, version_id, before_verdict, before_ts, before_id, late) FROM STDIN (FORMAT binary)`
+	addFlipsSQL  = `COPY decision_flips (subject, path, was, verdict, was_revision, revision, ts, decision_id, was_ts, was_id, stored_at, late) FROM STDIN (FORMAT binary)`
 	// An older version never takes the place of a newer one, whoever wrote that.
-	keepStatesSQL = `
-INSERT INTO decision_states AS s (subject, path, verdict, revision, hash, since, since_id, last_seen, decisions, version_ts, version_id, before_verdict, before_ts, before_id, late)
-SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bytea[], $6::timestamptz[], $7::text[], $8::timestamptz[], $9::bigint[], $10::timestamptz[], $11::text[],
-       $12::text[], $13::timestamptz[], $14::text[], $15::bigint[])
-    ON CONFLICT (subject, path) DO UPDATE SET verdict = EXCLUDED.verdict, revision = EXCLUDED.revision, hash = EXCLUDED.hash, since = EXCLUDED.since, since_id = EXCLUDED.since_id,
-       last_seen = EXCLUDED.last_seen, decisions = EXCLUDED.decisions, version_ts = EXCLUDED.version_ts, version_id = EXCLUDED.version_id,
-       before_verdict = EXCLUDED.before_verdict, before_ts = EXCLUDED.before_ts, before_id = EXCLUDED.before_id, late = EXCLUDED.late
- WHERE (EXCLUDED.version_ts, EXCLUDED.version_id) >= (s.version_ts, s.version_id)`
-	keepFlipsSQL = `
-INSERT INTO decision_flips (subject, path, was, verdict, was_revision, revision, ts, decision_id, was_ts, was_id, stored_at, late)
-SELECT subject, path, was, verdict, was_revision, revision, ts, decision_id, was_ts, was_id, stored_at, late
-  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[], $8::text[], $9::timestamptz[], $10::text[], $11::timestamptz[], $12::boolean[])
-       WITH ORDINALITY AS f(subject, path, was, verdict, was_revision, revision, ts, decision_id, was_ts, was_id, stored_at, late, n)
- ORDER BY n`
+	seeStatesSQL = `
+UPDATE decision_states s SET last_seen = k.seen, decisions = k.decisions, version_ts = k.seen, version_id = k.id
+  FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::bigint[], $5::text[]) AS k(subject, path, seen, decisions, id)
+ WHERE s.subject = k.subject AND s.path = k.path AND (k.seen, k.id) >= (s.version_ts, s.version_id)`
+	moveStateSQL = `
+UPDATE decision_states s SET verdict = k.verdict, revision = k.revision, hash = k.hash, since = k.since, since_id = k.since_id, last_seen = k.seen, decisions = k.decisions,
+       version_ts = k.seen, version_id = k.id, before_verdict = k.was, before_ts = k.was_ts, before_id = k.was_id, late = k.late
+  FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::bytea[], $9::timestamptz[], $10::text[], $11::text[], $12::timestamptz[], $13::text[], $14::bigint[])
+       AS k(subject, path, seen, decisions, id, verdict, revision, hash, since, since_id, was, was_ts, was_id, late)
+ WHERE s.subject = k.subject AND s.path = k.path AND (k.seen, k.id) >= (s.version_ts, s.version_id)`
 	// Senders can invent paths and revisions without end: those beyond a number are not kept, and raise no alert.
 	keepDenialsSQL = `
 INSERT INTO decision_states_paths (path, denied_ts, denied_id, stored_at)
@@ -42,68 +41,50 @@ SELECT path, revision, first_at, last_at, allowed, denied
     ON CONFLICT (path, revision) DO UPDATE SET last_at = greatest(r.last_at, EXCLUDED.last_at), allowed = r.allowed + EXCLUDED.allowed, denied = r.denied + EXCLUDED.denied`
 )
 
-// mostFolded limits the states that are in memory. A state is written once for all decisions of it among these.
-const mostFolded = 200_000
+// mostFolded and mostFlips limit the states and flips that are in memory. A state is written once for all decisions of it in a
+// round.
+const mostFolded, mostFlips = 250_000, 500_000
 
-// fold folds decisions into the states that the table has, and writes these if they are many.
-func (r *followRound) fold(ctx context.Context, tx pgx.Tx, decisions []state.Decision) error {
-	if r.states == nil {
-		r.states = state.New(nil, r.of.cfg.Most-r.had-r.added)
+// settle folds the decisions that were gathered into the states that the table has.
+func (r *followRound) settle(ctx context.Context, tx pgx.Tx) error {
+	if unknown := r.fold.Unknown(); len(unknown) > 0 {
+		subjects, paths := make([]string, len(unknown)), make([]string, len(unknown))
+		for i, k := range unknown {
+			subjects[i], paths[i] = k.Subject, k.Path
+		}
+		rows, err := tx.Query(ctx, knownStatesSQL, pgx.QueryExecModeDescribeExec, subjects, paths)
+		if err != nil {
+			return err
+		}
+		known, err := pgx.CollectRows(rows, scanState)
+		if err != nil {
+			return err
+		}
+		r.fold.Known(known)
 	}
-	if err := r.know(ctx, tx, decisions); err != nil {
-		return err
-	}
-	for i := range decisions {
-		r.states.Add(&decisions[i])
-	}
-	if r.states.Size() < mostFolded {
-		return nil
-	}
-	return r.write(ctx, tx)
+	r.fold.Settle()
+	return nil
 }
 
-// write writes what was folded.
-func (r *followRound) write(ctx context.Context, tx pgx.Tx) error {
-	f := r.states
-	if r.states = nil; f == nil {
-		return nil
-	}
-	states, added := f.Changed()
-	r.added += added
-	r.Counts.Add(f.Counts)
-	r.Flips += int64(len(f.Flips))
+// write writes what was folded, and returns how many states are new.
+func (r *followRound) write(ctx context.Context, tx pgx.Tx) (added int64, err error) {
+	f := r.fold
+	changes := f.Changes()
+	r.Counts, r.Flips = f.Counts, int64(len(f.Flips))
 	r.Skipped[state.SkipFull] += f.Counts.Full
 	for _, write := range []func(context.Context, pgx.Tx) error{
-		func(ctx context.Context, tx pgx.Tx) error { return keepStates(ctx, tx, states) },
-		func(ctx context.Context, tx pgx.Tx) error { return keepFlips(ctx, tx, f.Flips) },
+		func(ctx context.Context, tx pgx.Tx) error { return addStates(ctx, tx, changes.New) },
+		func(ctx context.Context, tx pgx.Tx) error { return seeStates(ctx, tx, changes.Seen) },
+		func(ctx context.Context, tx pgx.Tx) error { return moveStates(ctx, tx, changes.Moved) },
+		func(ctx context.Context, tx pgx.Tx) error { return addFlips(ctx, tx, f.Flips) },
 		func(ctx context.Context, tx pgx.Tx) error { return keepDenials(ctx, tx, f.Denials()) },
 		func(ctx context.Context, tx pgx.Tx) error { return keepRates(ctx, tx, f.Rates()) },
 	} {
 		if err := write(ctx, tx); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return nil
-}
-
-// know reads the states of decisions that the fold does not have yet.
-func (r *followRound) know(ctx context.Context, tx pgx.Tx, decisions []state.Decision) error {
-	var subjects, paths []string
-	for i := range decisions {
-		if k := decisions[i].Key; !r.states.Asked(k) {
-			subjects, paths = append(subjects, k.Subject), append(paths, k.Path)
-		}
-	}
-	if len(subjects) == 0 {
-		return nil
-	}
-	rows, err := tx.Query(ctx, knownStatesSQL, subjects, paths)
-	if err != nil {
-		return err
-	}
-	known, err := pgx.CollectRows(rows, scanState)
-	r.states.Known(known)
-	return err
+	return int64(len(changes.New)), nil
 }
 
 func scanState(row pgx.CollectableRow) (s state.State, err error) {
@@ -121,44 +102,91 @@ func scanState(row pgx.CollectableRow) (s state.State, err error) {
 	return s, err
 }
 
-func keepStates(ctx context.Context, tx pgx.Tx, states []state.State) error {
-	n := len(states)
-	if n == 0 {
+// addStates adds states that the table does not have.
+func addStates(ctx context.Context, tx pgx.Tx, states []*state.State) error {
+	if len(states) == 0 {
 		return nil
 	}
-	subjects, paths, verdicts, revisions, hashes := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([][]byte, n)
-	since, sinceIDs, seen, counts := make([]time.Time, n), make([]string, n), make([]time.Time, n), make([]int64, n)
-	versions, versionIDs := make([]time.Time, n), make([]string, n)
-	was, wasAt, wasIDs, late := make([]*string, n), make([]*time.Time, n), make([]*string, n), make([]int64, n)
-	for i := range states {
-		s := &states[i]
-		subjects[i], paths[i], verdicts[i], revisions[i], hashes[i] = s.Subject, s.Path, string(s.Verdict), s.Revision, s.Hash[:]
-		since[i], sinceIDs[i], seen[i], counts[i] = s.Since.Time, s.Since.ID, s.LastSeen, s.Decisions
-		versions[i], versionIDs[i], late[i] = s.Version.Time, s.Version.ID, s.Late
+	_, err := tx.Conn().PgConn().CopyFrom(ctx, newCopying(len(states), func(c *copying, i int) {
+		s := states[i]
+		c.columns(15)
+		c.texts(s.Subject, s.Path, string(s.Verdict), s.Revision)
+		c.bytes(s.Hash[:])
+		c.version(s.Since)
+		c.time(s.LastSeen)
+		c.number(s.Decisions)
+		c.version(s.Version)
+		if b := s.Before; b != nil {
+			c.texts(string(b.Verdict))
+			c.version(b.Version)
+		} else {
+			c.nulls(3)
+		}
+		c.number(s.Late)
+	}), addStatesSQL)
+	return err
+}
+
+func addFlips(ctx context.Context, tx pgx.Tx, flips []state.Flip) error {
+	if len(flips) == 0 {
+		return nil
+	}
+	_, err := tx.Conn().PgConn().CopyFrom(ctx, newCopying(len(flips), func(c *copying, i int) {
+		f := &flips[i]
+		c.columns(12)
+		c.texts(f.Subject, f.Path, string(f.Was), string(f.Verdict), f.WasRevision, f.Revision)
+		c.version(f.Version)
+		c.version(f.WasVersion)
+		c.time(f.StoredAt)
+		c.truth(f.Late)
+	}), addFlipsSQL)
+	return err
+}
+
+// newest is the columns that every newer decision changes.
+type newest struct {
+	subjects, paths, ids []string
+	seen                 []time.Time
+	counts               []int64
+}
+
+func newestOf(states []*state.State) (n newest) {
+	n = newest{make([]string, len(states)), make([]string, len(states)), make([]string, len(states)), make([]time.Time, len(states)), make([]int64, len(states))}
+	for i, s := range states {
+		n.subjects[i], n.paths[i], n.ids[i], n.seen[i], n.counts[i] = s.Subject, s.Path, s.Version.ID, s.Version.Time, s.Decisions
+	}
+	return n
+}
+
+// seeStates updates states that got the same answer again.
+func seeStates(ctx context.Context, tx pgx.Tx, states []*state.State) error {
+	if len(states) == 0 {
+		return nil
+	}
+	n := newestOf(states)
+	_, err := tx.Exec(ctx, seeStatesSQL, pgx.QueryExecModeDescribeExec, n.subjects, n.paths, n.seen, n.counts, n.ids)
+	return err
+}
+
+// moveStates updates all columns of states.
+func moveStates(ctx context.Context, tx pgx.Tx, states []*state.State) error {
+	count := len(states)
+	if count == 0 {
+		return nil
+	}
+	n := newestOf(states)
+	verdicts, revisions, hashes := make([]string, count), make([]string, count), make([][]byte, count)
+	since, sinceIDs, late := make([]time.Time, count), make([]string, count), make([]int64, count)
+	was, wasAt, wasIDs := make([]*string, count), make([]*time.Time, count), make([]*string, count)
+	for i, s := range states {
+		verdicts[i], revisions[i], hashes[i] = string(s.Verdict), s.Revision, s.Hash[:]
+		since[i], sinceIDs[i], late[i] = s.Since.Time, s.Since.ID, s.Late
 		if b := s.Before; b != nil {
 			said := string(b.Verdict)
 			was[i], wasAt[i], wasIDs[i] = &said, &b.Time, &b.ID
 		}
 	}
-	_, err := tx.Exec(ctx, keepStatesSQL, subjects, paths, verdicts, revisions, hashes, since, sinceIDs, seen, counts, versions, versionIDs, was, wasAt, wasIDs, late)
-	return err
-}
-
-func keepFlips(ctx context.Context, tx pgx.Tx, flips []state.Flip) error {
-	n := len(flips)
-	if n == 0 {
-		return nil
-	}
-	subjects, paths, was, verdicts := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
-	wasRevisions, revisions, ids, wasIDs := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
-	at, wasAt, stored, late := make([]time.Time, n), make([]time.Time, n), make([]time.Time, n), make([]bool, n)
-	for i := range flips {
-		f := &flips[i]
-		subjects[i], paths[i], was[i], verdicts[i] = f.Subject, f.Path, string(f.Was), string(f.Verdict)
-		wasRevisions[i], revisions[i], ids[i], wasIDs[i] = f.WasRevision, f.Revision, f.Version.ID, f.WasVersion.ID
-		at[i], wasAt[i], stored[i], late[i] = f.Time, f.WasVersion.Time, f.StoredAt, f.Late
-	}
-	_, err := tx.Exec(ctx, keepFlipsSQL, subjects, paths, was, verdicts, wasRevisions, revisions, at, ids, wasAt, wasIDs, stored, late)
+	_, err := tx.Exec(ctx, moveStateSQL, pgx.QueryExecModeDescribeExec, n.subjects, n.paths, n.seen, n.counts, n.ids, verdicts, revisions, hashes, since, sinceIDs, was, wasAt, wasIDs, late)
 	return err
 }
 
