@@ -15,6 +15,7 @@ import (
 
 	"docket/internal/audit/verify"
 	"docket/internal/history/archive"
+	"docket/internal/history/cold"
 	"docket/internal/history/lookup"
 	"docket/internal/kafka"
 	"docket/internal/postgres/db"
@@ -30,6 +31,7 @@ type System struct {
 	brokers  kafka.Config
 	kafka    *kafka.Reader
 	db       *store.Store
+	days     *cold.Days
 	spools   []string
 	say      func(string)
 	// elsewhere looks for an id in every home.
@@ -78,6 +80,9 @@ func Open(s config.Settings, o Options) (*System, error) {
 	if err != nil {
 		sys.kafka.Close()
 		return nil, err
+	}
+	if o.Shelf != nil {
+		sys.days = ArchivedDays(s, sys.db, o.Shelf)
 	}
 	if sys.elsewhere = o.Elsewhere; sys.elsewhere == nil {
 		limits := FindLimits

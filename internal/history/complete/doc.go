@@ -41,5 +41,14 @@
 //   - A standby of Postgres may lack rows that have their home: then it is not known until when the answer is
 //     complete. A primary that was replaced and still answers is not recognized.
 //
+//   - A day that is being archived is read as well. If its table may not be read, the answer names the day, and
+//     "complete until" is not known.
+//   - States and flips have what was stored before their mark. A record can be stored behind the mark long after it
+//     reached Kafka, as a parked or a retried one. So "complete until" is not known of them: see [Begun.EndStates].
+//   - Shards: each is watched by its own groups. A partition of no shard counts as waiting for each: see [Joined].
+//   - Counts ([reader.Store.Stats]): a decision that is delivered again after its day was dropped is counted again.
+//   - One look, as of a command, cannot see that a partition makes no progress. It says CATCHING_UP where a desk says
+//     HOLDING.
+//
 // The truth of an earlier status does not end. So if Kafka is away, "complete until" stays, and the rest is unknown.
 package complete

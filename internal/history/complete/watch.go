@@ -26,6 +26,7 @@ type Source struct{ Topic, Group string }
 // Config names what is watched. Zero durations mean the defaults.
 type Config struct {
 	Sources          []Source
+	Has              func(partition int32) bool // partitions of the sources that count; nil: all
 	Parking          Source
 	Dead             []Source // the dead-letter topics, with the group of the desk
 	MaxRecordBytes   int64    // inflated; default 16 MiB
@@ -225,6 +226,9 @@ func (l *look) ends(ctx context.Context) error {
 	l.found = map[place]seen{}
 	for i, s := range sources {
 		for p, end := range ends[i] {
+			if has := l.watch.cfg.Has; has != nil && !has(p) {
+				continue
+			}
 			l.found[place{s.Topic, p}] = seen{start: min(starts[i][p], end), end: end}
 		}
 	}

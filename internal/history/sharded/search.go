@@ -91,7 +91,7 @@ func (s *Store) Search(ctx context.Context, f reader.Filter, p reader.Page) (rea
 		return reader.Found{}, err
 	}
 	found := s.merged(parts, c, p)
-	return found, told(ctx, missed)
+	return found, reader.Told(ctx, missed)
 }
 
 // knows reports whether a cursor names shards of this store alone.

@@ -8,6 +8,7 @@ import (
 
 	"docket/internal/history/complete"
 	"docket/internal/history/reader"
+	"docket/internal/history/state"
 	"docket/internal/programs/cli/frame"
 	"docket/internal/programs/cli/term"
 )
@@ -24,6 +25,15 @@ func (p *printer) ended(b complete.Begun, f complete.Facts) *reader.Completeness
 	}
 	c := b.End(f)
 	c.Lack(&p.parts)
+	return &c
+}
+
+// endedStates is ended for states and flips.
+func (p *printer) endedStates(b complete.Begun, f complete.Facts, m state.Mark) *reader.Completeness {
+	if p.Sys.Complete == nil {
+		return nil
+	}
+	c := b.EndStates(f, m.StoredBefore)
 	return &c
 }
 
