@@ -54,7 +54,7 @@ func completeLine(c *reader.Completeness, now time.Time) string {
 		parts = append(parts, behindWords(c))
 	}
 	if c.Freshness == reader.Holding {
-		parts = append(parts, "no progress for 30 s (see /readyz of the consumers)")
+		parts = append(parts, "no progress for 30 s, or no consumer runs (see /readyz of the consumers)")
 	}
 	var unknown []string
 	for _, count := range []struct {
