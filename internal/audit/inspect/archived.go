@@ -9,8 +9,8 @@ import (
 	"docket/internal/postgres/historydb"
 )
 
-// archivedRows adds the rows of decisions that the table lacks: from days that are being archived, and from archives. What could not be
-// read is told, because its decisions count as lost.
+// archivedRows adds the rows of decisions that the table lacks: from days that are being archived, and from archives. It tells of
+// places that could not be read, because their decisions count as lost.
 func (s *System) archivedRows(ctx context.Context, lacks []*verify.Decision, add func(of *verify.Decision, row verify.Row, equal bool), told func(string)) error {
 	if len(lacks) == 0 {
 		return nil

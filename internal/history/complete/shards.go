@@ -52,7 +52,7 @@ func both(a, b *int64, join func(a, b int64) int64) *int64 {
 	return &n
 }
 
-// worse returns the one that comes first in the order of [reader.Freshness]. What was found is the same for every shard.
+// worse returns the one that comes first in the order of [reader.Freshness]. The shards have the same facts.
 func worse(a, b reader.Freshness) reader.Freshness {
 	for _, of := range []reader.Freshness{reader.Partial, reader.Holding, reader.CatchingUp} {
 		if a == of || b == of {

@@ -14,12 +14,12 @@ type States interface {
 	State(ctx context.Context, by string, key state.Key) (*state.State, time.Time, error)
 }
 
-// keptLag is how far states may be behind the clock to answer. A desk that keeps up is less than a minute behind. What was
-// stored since may have come late, and change the answer.
+// keptLag is how far states may be behind the clock to answer. A desk that keeps up is less than a minute behind. Late
+// decisions that were stored since change the answer.
 const keptLag = 5 * time.Minute
 
-// kept answers from the state where it can: if nothing came late, the states have come as far as the decision and are not
-// far behind, and the decision is one of those since its verdict began. Otherwise ok is false, and a search has to answer.
+// kept answers from the state where it can. Nothing may have come late, and the decision must be one of those since its
+// verdict began. The states must have the decision, and not be far behind. Otherwise ok is false, and a search has to answer.
 func (a *Around) kept(ctx context.Context, store Store, d Decision, key state.Key, q Question) (ok bool, err error) {
 	states, has := store.(States)
 	if !has {

@@ -81,8 +81,8 @@ func (a *archived) asked(t *testing.T, url string) asked {
 	}
 }
 
-// TestLeaving_EachStepAnswersEachDecision: a decision that comes late, after the snapshot of an archive, is in every answer at each
-// step, also for a role that may only read the table.
+// TestLeaving_EachStepAnswersEachDecision: each decision is in every answer at each step of an archive, also for a role that may only
+// read the table. One of them comes after the archive read the day.
 func TestLeaving_EachStepAnswersEachDecision(t *testing.T) {
 	t.Parallel()
 	a := old(t)

@@ -36,7 +36,7 @@ SELECT EXISTS (SELECT FROM dead_letters WHERE state = 'RESOLVED' AND archived_in
 )
 
 // MayBeArchived reports whether days or dead letters may have been archived. A day that was counted and has no partition was archived
-// or removed; an archive counts a day before it drops it. What this role cannot read, or not in time, may be archived.
+// or removed; an archive counts a day before it drops it. If this role may not read these, or not in time, the answer is true.
 func (r *Reader) MayBeArchived(ctx context.Context) (maybe bool, err error) {
 	within := min(r.patience(ctx), mayArchivedTime)
 	err = r.look(ctx, within, func(ctx context.Context, tx pgx.Tx) error {
