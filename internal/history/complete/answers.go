@@ -107,6 +107,7 @@ type Facts struct {
 	Found    bool // some decision
 	Archived bool // some decision of it is only in the archive
 	Partly   bool // some place was not searched completely
+	RowsLack bool // a part of the table was not read
 }
 
 // FactsOf are those of an answer with these decisions.
@@ -124,7 +125,7 @@ func (b Begun) End(f Facts) reader.Completeness {
 		return b.endAll(f)
 	}
 	c := reader.Completeness{Freshness: b.freshness(f), DeadLettered: b.dead}
-	if !b.status.until.IsZero() && b.primary {
+	if !b.status.until.IsZero() && b.primary && !f.RowsLack {
 		until := b.status.until.UTC().Truncate(time.Millisecond)
 		c.CompleteUntil = &until
 	}

@@ -55,6 +55,8 @@ func TestAnswers_JSON(t *testing.T) {
 			`{"freshness":"ARCHIVED","complete_until":"2026-11-22T11:59:55Z","behind":0,"eta_ms":0,"eta_low_ms":0,"eta_high_ms":0,"parked":0,"dead_lettered":0,"spooled":null}`},
 		"partly": {&completetest.Log{}, completetest.Books{}, complete.Facts{Partly: true},
 			`{"freshness":"PARTIAL","complete_until":"2026-11-22T11:59:55Z","behind":0,"eta_ms":0,"eta_low_ms":0,"eta_high_ms":0,"parked":0,"dead_lettered":0,"spooled":null}`},
+		"a part of the table unread": {&completetest.Log{}, completetest.Books{}, complete.Facts{Partly: true, RowsLack: true},
+			`{"freshness":"PARTIAL","complete_until":null,"behind":0,"eta_ms":0,"eta_low_ms":0,"eta_high_ms":0,"parked":0,"dead_lettered":0,"spooled":null}`},
 		"behind": {&completetest.Log{Ends: all}, completetest.Books{N: 3}, found,
 			`{"freshness":"CATCHING_UP","complete_until":null,"behind":7,"eta_ms":null,"eta_low_ms":null,"eta_high_ms":null,"parked":0,"dead_lettered":3,"spooled":null}`},
 		"behind, and nobody reads": {&completetest.Log{Ends: all, Alone: true}, completetest.Books{N: 3}, found,

@@ -25,7 +25,7 @@ func (m Missed) String() string {
 func (m Missed) same(o Missed) bool { return m.Shard == o.Shard && m.Place == o.Place }
 
 // Gap returns a place that was not read. Why is in the words of its error.
-func (m Missed) Gap() Gap { return Gap{Name: m.Place, Why: m.Err.Error()} }
+func (m Missed) Gap() Gap { return Gap{Name: m.Place, Why: m.Err.Error(), Rows: true} }
 
 // PartialError comes with an answer that lacks what some shards or places have. A caller that does not know it refuses the
 // answer, so a gap is never silent.
