@@ -63,6 +63,22 @@ func (r *Reader) Committed(ctx context.Context, group, topic string) (map[int32]
 	return done, nil
 }
 
+// Idle reports whether a group has no members, so that nobody reads for it. The error is a [*FaultError].
+func (r *Reader) Idle(ctx context.Context, group string) (bool, error) {
+	found, err := r.admin.DescribeGroups(ctx, group)
+	if err == nil {
+		err = found.Error()
+	}
+	if errors.Is(err, kerr.GroupIDNotFound) {
+		return true, nil
+	}
+	if err != nil {
+		return false, unreachable("describe the group "+group, err)
+	}
+	g := found[group]
+	return g.State == "Empty" || g.State == "Dead", nil
+}
+
 // Starts returns the first offsets that a topic still holds, by partition. The error is a [*FaultError].
 func (r *Reader) Starts(ctx context.Context, topic string) (map[int32]int64, error) {
 	return r.offsetsOf(topic)(r.admin.ListStartOffsets(ctx, topic))

@@ -237,3 +237,33 @@ func (s *system) committedTo(offset int64) {
 		return nil
 	})
 }
+
+// TestVerify_ArchivedIsNotLost: a decision that only an archive has is stored. Without the place of archives, verify says why it counts
+// as lost.
+func TestVerify_ArchivedIsNotLost(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t))
+	s.exec(`ALTER TABLE decision_logs DETACH PARTITION decision_logs_before; DROP TABLE decision_logs_before`)
+	for _, id := range []string{"old-1", "old-2"} {
+		s.send(fmt.Sprintf(`{"decision_id":%q,"timestamp":"2026-03-04T12:00:00.5Z","path":"authz/allow","result":true,"input":{"n":1.50}}`, id))
+	}
+	s.send(logOf("new", ""))
+	s.consumer()
+	s.replayer()
+	s.drained(patience)
+	shelf := []string{"DOCKET_ARCHIVE_TO=" + t.TempDir(), "DOCKET_OPERATOR=mara"}
+	if out, code := s.command(shelf, "docket", "archive", "--day", "2026-03-04"); code != 0 {
+		t.Fatalf("%d: %s", code, out)
+	}
+	if n := s.rows("decision_id LIKE 'old-%'"); n != 0 {
+		t.Fatalf("%d rows are left", n)
+	}
+	out, code := s.command(shelf, "docket", "verify", "--since", "1h", "--spool", s.dir)
+	if code != 0 || !strings.Contains(out, "none 0\n") || !strings.Contains(lineOf(out, "I3"), " ok ") {
+		t.Errorf("%d: %s", code, out)
+	}
+	out, code = s.command(nil, "docket", "verify", "--since", "1h", "--spool", s.dir)
+	if code != 1 || !strings.Contains(out, "DOCKET_ARCHIVE_TO is not set, and days were archived or removed: its decisions count as lost") || !strings.Contains(lineOf(out, "I1"), ": 2 of 3") {
+		t.Errorf("without archives %d: %s", code, out)
+	}
+}

@@ -65,7 +65,7 @@ func (d *openDay) Sum(ctx context.Context, _ archive.Shape) (total archive.Total
 
 func (d *openDay) Settle(context.Context) error { return errReadOnly }
 
-func (d *openDay) Detach(context.Context) error { return errReadOnly }
+func (d *openDay) Detach(context.Context, bool) error { return errReadOnly }
 
 func (d *openDay) Drop(context.Context, archive.Shape, archive.Total) (bool, error) {
 	return false, errReadOnly

@@ -14,8 +14,16 @@ import (
 type Everywhere struct {
 	Decisions reader.Store
 	Look      *lookup.Look
-	dbs       []*store.Store
-	days      []*cold.Days
+	// Shards are in the order of DOCKET_SHARDS.
+	Shards []OneShard
+	dbs    []*store.Store
+	days   []*cold.Days
+}
+
+// OneShard is a shard with its settings and its table.
+type OneShard struct {
+	Settings config.Settings
+	Rows     *historydb.Reader
 }
 
 // Close closes what was opened.
@@ -47,7 +55,9 @@ func AskAll(s config.Settings, open func(config.Settings) (*store.Store, error),
 		own := sight
 		own.Days = ArchivedDays(one, db, sight.Shelf)
 		all.days = append(all.days, own.Days)
-		shards = append(shards, sharded.Shard{Name: one.ShardName, Store: Decisions(historydb.NewReader(db.DB), own.Days)})
+		rows := historydb.NewReader(db.DB)
+		all.Shards = append(all.Shards, OneShard{one, rows})
+		shards = append(shards, sharded.Shard{Name: one.ShardName, Store: Decisions(rows, own.Days)})
 		all.Look.Shards = append(all.Look.Shards, lookup.ShardLook{Name: one.ShardName, Look: Looking(one, db, own)})
 	}
 	all.Decisions = sharded.New(shards...)

@@ -89,6 +89,8 @@ func Open(s config.Settings, o Options) (*System, error) {
 		look := Looking(s, sys.db, Sight{Spools: o.Spools, Shelf: o.Shelf, Limits: limits})
 		sys.days = look.Days
 		sys.elsewhere = func(ctx context.Context, id string) (lookup.Answer, error) { return look.Find(ctx, id), nil }
+	} else if o.Shelf != nil {
+		sys.days = ArchivedDays(s, sys.db, o.Shelf)
 	}
 	return sys, nil
 }

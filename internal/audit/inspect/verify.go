@@ -242,7 +242,7 @@ func (a *audit) decide(ctx context.Context) error {
 	}
 	ev := *a.ev
 	ev.Forwarded = a.forwarded()
-	if err := a.sys.rows(ctx, truth, &ev); err != nil {
+	if err := a.sys.rows(ctx, truth, &ev, a.missed); err != nil {
 		return err
 	}
 	for _, row := range ev.Rows {
@@ -258,6 +258,13 @@ func (a *audit) decide(ctx context.Context) error {
 	a.result.Summary.Merge(verify.DecidePart(&ev, truth))
 	a.part, a.bytes, a.spans = nil, 0, make(map[verify.Partition]verify.Span)
 	return nil
+}
+
+// missed notes a place that could not be searched, once.
+func (a *audit) missed(place string) {
+	if !slices.Contains(a.result.Elsewhere, place) {
+		a.result.Elsewhere = append(a.result.Elsewhere, place)
+	}
 }
 
 // forwarded returns the evidence about the part's records, in order.
@@ -293,8 +300,9 @@ func (a *audit) invented() {
 	a.result.Summary.Merge(verify.DecidePart(&ev, truth))
 }
 
-// rows looks up the rows of all identities of a truth, and those with another payload.
-func (s *System) rows(ctx context.Context, truth *verify.Truth, ev *verify.Evidence) error {
+// rows looks up the rows of all identities of a truth, and those with another payload. Decisions of archived days are looked for in
+// the archives. missed gets the places that could not be searched.
+func (s *System) rows(ctx context.Context, truth *verify.Truth, ev *verify.Evidence, missed func(string)) error {
 	const chunk = 1000
 	type key struct {
 		id string
@@ -302,16 +310,23 @@ func (s *System) rows(ctx context.Context, truth *verify.Truth, ev *verify.Evide
 	}
 	seen := make(map[key]bool)
 	sought := make([]*verify.Decision, 0, chunk)
+	var has map[*verify.Decision]bool
+	add := func(d *verify.Decision, row verify.Row, equal bool) {
+		if has[d] = true; !equal {
+			ev.Unequal = append(ev.Unequal, d.Place)
+		}
+		if k := (key{row.ID, row.Time}); !seen[k] {
+			seen[k] = true
+			ev.Rows = append(ev.Rows, row)
+		}
+	}
 	flush := func() error {
-		err := s.lookUp(ctx, sought, func(d *verify.Decision, row verify.Row, equal bool) {
-			if !equal {
-				ev.Unequal = append(ev.Unequal, d.Place)
-			}
-			if k := (key{row.ID, row.Time}); !seen[k] {
-				seen[k] = true
-				ev.Rows = append(ev.Rows, row)
-			}
-		})
+		has = make(map[*verify.Decision]bool, len(sought))
+		err := s.lookUp(ctx, sought, add)
+		if err == nil {
+			lacks := slices.DeleteFunc(slices.Clone(sought), func(d *verify.Decision) bool { return has[d] || d.Code != "" })
+			err = s.archivedRows(ctx, lacks, add, missed)
+		}
 		sought = sought[:0]
 		return err
 	}

@@ -52,6 +52,19 @@ func TestComplete_EachAnswerSaysIt(t *testing.T) {
 	}
 }
 
+// States say how complete they are, but not until when.
+func TestComplete_States(t *testing.T) {
+	t.Parallel()
+	l := &completetest.Log{Ends: map[string]int64{completetest.Source: 9}, Done: map[string]int64{completetest.Source: 9}}
+	for path, want := range map[string]reader.Freshness{"/states?subject=alice": reader.Fresh, "/states?subject=nobody": reader.NotFound, "/flips": reader.Fresh} {
+		var got map[string]any
+		newWorld(t, completed(t, l, completetest.Books{N: 4})).ask(t, "auditor", http.MethodGet, path, "").into(t, &got)
+		if until, there := got["complete_until"]; got["freshness"] != string(want) || !there || until != nil || got["behind"] != 0.0 || got["dead_lettered"] != 4.0 {
+			t.Errorf("%s: %v", path, got)
+		}
+	}
+}
+
 func TestComplete_UnknownIsNull(t *testing.T) {
 	t.Parallel()
 	for name, path := range questions {

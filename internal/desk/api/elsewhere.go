@@ -70,6 +70,7 @@ func (s *api) absent(ctx context.Context, id string, begun complete.Begun) ([]re
 	}
 	found := elsewhereOf(a)
 	said := begun.End(complete.Facts{Partly: !a.Complete()})
+	said.Lack(reader.PartsOf(ctx))
 	p.Elsewhere, p.Completeness = &found, &said
 	return nil, nil, p
 }

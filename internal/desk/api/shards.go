@@ -6,30 +6,27 @@ import (
 	"docket/internal/history/reader"
 )
 
-// Partly says which shards an answer lacks.
+// Partly says which shards and places an answer lacks.
 type Partly struct {
+	NotRead        []string `json:"not_read,omitempty" doc:"Parts of the table that were not read, and why: their decisions are missing. Missing: all were"`
 	ShardsNotAsked []string `json:"shards_not_asked,omitempty" doc:"Shards that could not be asked: their decisions are missing. Without shards it is missing"`
 }
 
-// lacking is an answer that can say which shards it lacks.
-type lacking interface{ lack(shards []string) }
+func partlyOf(p *reader.Parts) Partly {
+	return Partly{NotRead: reader.GapTexts(p.NotRead()), ShardsNotAsked: p.NotAsked()}
+}
 
-func (o *searchOutput) lack(shards []string) {
-	o.Body.ShardsNotAsked, o.Body.Freshness = shards, reader.Partial
-}
-func (o *decisionsOutput) lack(shards []string) {
-	o.Body.ShardsNotAsked, o.Body.Freshness = shards, reader.Partial
-}
-func (o *whyOutput) lack(shards []string) {
-	o.Body.ShardsNotAsked, o.Body.Freshness = shards, reader.Partial
-}
-func (o *diffOutput) lack(shards []string) { o.Body.ShardsNotAsked = shards }
-func (o *statsOutput) lack(shards []string) {
-	o.Body.ShardsNotAsked, o.Body.Freshness = shards, reader.Partial
-}
-func (o *followOutput) lack(shards []string) { o.Body.ShardsNotAsked = shards }
+// lacking is an answer that can say which shards and places it lacks.
+type lacking interface{ lack(p *reader.Parts) }
 
-// whole runs a request, and has its answer say which shards it lacks. An answer that cannot say so is an error.
+func (o *searchOutput) lack(p *reader.Parts)    { o.Body.Partly = partlyOf(p); o.Body.Lack(p) }
+func (o *decisionsOutput) lack(p *reader.Parts) { o.Body.Partly = partlyOf(p); o.Body.Lack(p) }
+func (o *whyOutput) lack(p *reader.Parts)       { o.Body.Partly = partlyOf(p); o.Body.Lack(p) }
+func (o *statsOutput) lack(p *reader.Parts)     { o.Body.Partly = partlyOf(p); o.Body.Lack(p) }
+func (o *diffOutput) lack(p *reader.Parts)      { o.Body.Partly = partlyOf(p) }
+func (o *followOutput) lack(p *reader.Parts)    { o.Body.Partly = partlyOf(p) }
+
+// whole runs a request, and has its answer say what it lacks. An answer that cannot say so is an error.
 func whole[O any](ctx context.Context, handle func(context.Context) (*O, error)) (*O, error) {
 	ctx, parts := reader.WithParts(ctx)
 	out, err := handle(ctx)
@@ -37,7 +34,7 @@ func whole[O any](ctx context.Context, handle func(context.Context) (*O, error))
 		return out, err
 	}
 	if o, ok := any(out).(lacking); ok {
-		o.lack(parts.NotAsked())
+		o.lack(parts)
 		return out, nil
 	}
 	return nil, ofReader(parts.Err())

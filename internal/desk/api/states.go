@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"docket/internal/history/complete"
 	"docket/internal/history/reader"
 	"docket/internal/history/state"
 )
@@ -53,6 +54,7 @@ type SubjectStates struct {
 	States []SubjectState `json:"states" nullable:"false" doc:"In the order of their paths"`
 	More   bool           `json:"more" doc:"There are more: choose some by path"`
 	StatesAsOf
+	reader.Completeness
 }
 
 // StateFlip is a change of the verdict of a subject on a path.
@@ -77,6 +79,7 @@ type StateFlips struct {
 	Flips []StateFlip `json:"flips" nullable:"false"`
 	Next  int64       `json:"next,omitempty" doc:"Give it as after, or as before with order=newest; without it there are no more now"`
 	StatesAsOf
+	reader.Completeness
 }
 
 type statesInput struct {
@@ -116,11 +119,12 @@ func (s *api) subjectStates(ctx context.Context, c caller, in *statesInput) (*st
 	if err := legible(append([]string{in.Subject}, in.Path...)); err != nil {
 		return nil, err
 	}
+	begun := s.Complete.Begin(ctx, complete.Range{Paths: in.Path})
 	all, mark, err := s.States.States(ctx, in.Subject, in.Path, in.Limit+1)
 	if err != nil {
 		return nil, ofStates(err)
 	}
-	out := SubjectStates{States: []SubjectState{}, More: len(all) > in.Limit, StatesAsOf: asOf(mark)}
+	out := SubjectStates{States: []SubjectState{}, More: len(all) > in.Limit, StatesAsOf: asOf(mark), Completeness: begun.EndStates(complete.Facts{Found: len(all) > 0, Partly: len(all) == 0 && mark.FullAt != nil}, mark.StoredBefore)}
 	for i := range all[:min(len(all), in.Limit)] {
 		out.States = append(out.States, stateOf(&all[i]))
 	}
@@ -139,11 +143,12 @@ func (s *api) flips(ctx context.Context, c caller, in *flipsInput) (*flipsOutput
 			return nil, faulty("query.since", err.Error())
 		}
 	}
+	begun := s.Complete.Begin(ctx, complete.Range{Since: q.Since, Paths: in.Path})
 	all, mark, err := s.States.Flips(ctx, q)
 	if err != nil {
 		return nil, ofStates(err)
 	}
-	out := StateFlips{Flips: []StateFlip{}, StatesAsOf: asOf(mark)}
+	out := StateFlips{Flips: []StateFlip{}, StatesAsOf: asOf(mark), Completeness: begun.EndStates(complete.Facts{Found: len(all) > 0}, mark.StoredBefore)}
 	for i := range all {
 		out.Flips = append(out.Flips, flipOf(&all[i]))
 	}

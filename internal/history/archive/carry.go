@@ -87,6 +87,14 @@ func (e *UncountedError) Error() string { return e.Why }
 // Hint returns advice.
 func (e *UncountedError) Hint() string { return e.Do }
 
+// UnfollowedError says that a day cannot be taken out, because the states of subjects lack some of its decisions.
+type UnfollowedError struct{ Why, Do string }
+
+func (e *UnfollowedError) Error() string { return e.Why }
+
+// Hint returns advice.
+func (e *UnfollowedError) Hint() string { return e.Do }
+
 // OpenDay is one day of the table, locked for this process.
 type OpenDay interface {
 	// Where returns the location of its rows.
@@ -103,8 +111,9 @@ type OpenDay interface {
 	// Sum lets Postgres count and hash the rows.
 	Sum(ctx context.Context, shape Shape) (Total, error)
 	// Detach takes the partition out of the table, so that no writer reaches it. It waits for the lock in tries of at
-	// most 2 s. It returns [UncountedError] if writers would wait long.
-	Detach(ctx context.Context) error
+	// most 2 s. It returns [UncountedError] if writers would wait long. It returns [UnfollowedError] if a desk keeps
+	// states and has not followed all decisions of the day, unless withoutStates.
+	Detach(ctx context.Context, withoutStates bool) error
 	// Drop counts and hashes the detached partition, which nobody can change. It drops it if the total is want.
 	// Otherwise it changes nothing, and dropped is false.
 	Drop(ctx context.Context, shape Shape, want Total) (dropped bool, err error)
@@ -152,6 +161,8 @@ type Carrier struct {
 	Now    func() time.Time
 	// Told is called after each step; nil: not called.
 	Told func(Step)
+	// WithoutStates archives days whose decisions the states of subjects lack.
+	WithoutStates bool
 	// PartRows limits the rows of a part; 0: a million lines, or four million rows of Parquet.
 	PartRows int64
 	// Lines writes gzip JSON lines (FormatLines) and not Parquet.
@@ -236,7 +247,7 @@ func (c *Carrier) Archive(ctx context.Context, day Day, keep bool) (done Archive
 			return done, nil
 		}
 		if where != Leaving {
-			if err := s.Detach(ctx); err != nil {
+			if err := s.Detach(ctx, c.WithoutStates); err != nil {
 				return done, err
 			}
 			where = Leaving

@@ -49,8 +49,14 @@ func (s *Store) Search(ctx context.Context, f reader.Filter, p reader.Page) (rea
 	if ctx.Err() != nil {
 		return reader.Found{}, ctx.Err()
 	}
-	if cold.Decisions, err = s.onlyThere(ctx, f, p, cold.Decisions, found.Decisions); err != nil {
+	asking, parts := reader.WithParts(ctx)
+	if cold.Decisions, err = s.onlyThere(asking, f, p, cold.Decisions, found.Decisions); err != nil {
 		return reader.Found{}, err
+	}
+	for _, g := range parts.NotRead() {
+		if !slices.Contains(found.NotLooked, g) {
+			found.NotLooked = append(found.NotLooked, g)
+		}
 	}
 	return join(found, cold, until, p, limit), nil
 }
@@ -114,7 +120,7 @@ func join(hot reader.Found, cold Result, until reader.Spot, p reader.Page, limit
 	all = slices.DeleteFunc(all, func(d reader.Decision) bool {
 		return !end.IsZero() && earlier(end, reader.SpotOf(d), p.Oldest)
 	})
-	found := reader.Found{Archives: true, NotLooked: cold.Gaps}
+	found := reader.Found{Archives: true, NotLooked: slices.Concat(hot.NotLooked, cold.Gaps)}
 	switch {
 	case len(all) > limit:
 		all = all[:limit]

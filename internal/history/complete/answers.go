@@ -54,7 +54,8 @@ type Answers struct {
 	// Status returns what is known of Kafka. It must not wait.
 	Status func(ctx context.Context) Status
 	// Books is nil if there is no ledger.
-	Books Books
+	Books  Books
+	shards []*Answers // of [Joined], in place of all others
 	// Within limits the question to the ledger; default [BooksWithin]. After it the count is unknown.
 	Within time.Duration
 }
@@ -68,11 +69,15 @@ type Begun struct {
 	r       Range
 	dead    *int64
 	primary bool
+	shards  []Begun // in place of all others but r
 }
 
 // Begin reads what has to be known before the rows are read: Kafka's state, then the ledger. A record that moves on
 // afterwards is a row when the rows are read. Nothing of it is an error. Without answers nothing is known.
 func (a *Answers) Begin(ctx context.Context, r Range) Begun {
+	if a != nil && len(a.shards) > 0 {
+		return a.beginAll(ctx, r)
+	}
 	if a == nil || a.Status == nil {
 		return Begun{r: r}
 	}
@@ -102,6 +107,7 @@ type Facts struct {
 	Found    bool // some decision
 	Archived bool // some decision of it is only in the archive
 	Partly   bool // some place was not searched completely
+	RowsLack bool // a part of the table was not read
 }
 
 // FactsOf are those of an answer with these decisions.
@@ -115,8 +121,11 @@ func FactsOf(decisions []reader.Decision, partly bool) Facts {
 
 // End says how complete the answer is.
 func (b Begun) End(f Facts) reader.Completeness {
+	if len(b.shards) > 0 {
+		return b.endAll(f)
+	}
 	c := reader.Completeness{Freshness: b.freshness(f), DeadLettered: b.dead}
-	if !b.status.until.IsZero() && b.primary {
+	if !b.status.until.IsZero() && b.primary && !f.RowsLack {
 		until := b.status.until.UTC().Truncate(time.Millisecond)
 		c.CompleteUntil = &until
 	}

@@ -22,24 +22,47 @@
 // These cases are decided as follows:
 //
 //   - A partition that is added: older samples need it to be committed up to the end at which it was first seen.
+//
 //   - A partition without a committed offset, also of a group that does not exist: it waits from its start. If its
 //     topic holds no record of it, nothing waits. A batch that a consumer holds for longer than the retention of its
 //     topic, before its first commit, is not seen.
+//
 //   - Retention and compaction: a deleted record that was not committed keeps its sample uncovered, as a consumer may
 //     have read it. Deleted records are not part of what waits.
+//
 //   - A log that was cut or created again (an unclean election, a deleted topic): its end goes back, or is below what
 //     was committed. The committed offset is not believed until it changes to one within the new log. A log that is
 //     cut and grows beyond its old end between two looks is not seen.
+//
 //   - Offsets that an operator moves back: the samples wait until they are committed again. Offsets that he moves
 //     forward hide the records between: nobody stores these. Offsets that are then moved back break the promise.
+//
 //   - A lane that the settings do not name is not watched. All programs need the same DOCKET_LANES.
+//
 //   - Parked records are counted from the topic. They stay counted until the replayer commits them.
+//
 //   - Dead letters are counted from the ledger until they are resolved, so also while a retry is on its way. If the
 //     ledger lacks some of the topic, the count is unknown.
+//
 //   - Spools are files of other hosts. Their count is unknown.
+//
 //   - A clock that jumps between two looks: older samples are dropped.
+//
 //   - A standby of Postgres may lack rows that have their home: then it is not known until when the answer is
 //     complete. A primary that was replaced and still answers is not recognized.
+//
+//   - A day that is being archived is read as well. If its table may not be read, the answer names the day, and
+//     "complete until" is not known.
+//
+//   - States and flips have what was stored before their mark. A record can be stored behind the mark long after it
+//     reached Kafka, as a parked or a retried one. So "complete until" is not known of them: see [Begun.EndStates].
+//
+//   - Shards: each is watched by its own groups. A partition of no shard counts as waiting for each: see [Joined].
+//
+//   - Counts ([reader.Store.Stats]): a decision that is delivered again after its day was dropped is counted again.
+//
+//   - HOLDING: a group with waiting records has no members, or one of its partitions made no progress for 30 s. One look,
+//     as of a command, cannot see the second. If a consumer that is there holds, a command says CATCHING_UP.
 //
 // The truth of an earlier status does not end. So if Kafka is away, "complete until" stays, and the rest is unknown.
 package complete

@@ -20,12 +20,18 @@ type Log interface {
 	Scan(ctx context.Context, topic string, from, to map[int32]int64, each func(*kgo.Record) error) (map[int32]int64, error)
 }
 
+// Groups tells whether a group has no members. A [Log] that is one tells at once that nobody reads.
+type Groups interface {
+	Idle(ctx context.Context, group string) (bool, error)
+}
+
 // Source is the topic of a lane and the group that reads it.
 type Source struct{ Topic, Group string }
 
 // Config names what is watched. Zero durations mean the defaults.
 type Config struct {
 	Sources          []Source
+	Has              func(partition int32) bool // partitions of the sources that count; nil: all
 	Parking          Source
 	Dead             []Source // the dead-letter topics, with the group of the desk
 	MaxRecordBytes   int64    // inflated; default 16 MiB
@@ -157,7 +163,7 @@ func (w *Watch) Look(ctx context.Context) error {
 	}
 	t := w.track
 	w.status.Store(&Status{
-		now: w.cfg.Now, at: l.at, until: t.until, recent: t.recent, held: t.held, behind: t.behind, eta: t.pace.eta(t.behind), parked: l.parked, unentered: l.unentered,
+		now: w.cfg.Now, at: l.at, until: t.until, recent: t.recent, held: t.held || l.idle, behind: t.behind, eta: t.pace.eta(t.behind), parked: l.parked, unentered: l.unentered,
 		took: w.cfg.Now().Sub(l.at),
 	})
 	return nil
@@ -178,6 +184,7 @@ type look struct {
 	found     map[place]seen
 	parked    *snapshot
 	unentered int64
+	idle      bool // a group with waiting records has no members
 }
 
 // read reads everything, in the order in which records move. See the package's text.
@@ -204,10 +211,29 @@ func (l *look) read(ctx context.Context) error {
 		}
 		l.found[p] = s
 	}
+	l.groups(ctx)
 	if err := l.parking(ctx); err != nil {
 		return err
 	}
 	return l.dead(ctx)
+}
+
+// groups looks whether somebody reads where records wait. If it cannot be seen, only time tells.
+func (l *look) groups(ctx context.Context) {
+	log, can := l.watch.log.(Groups)
+	if !can {
+		return
+	}
+	for _, s := range l.watch.cfg.Sources {
+		waits := false
+		for p, seen := range l.found {
+			waits = waits || p.topic == s.Topic && seen.waiting() > 0
+		}
+		if waits && !l.idle {
+			idle, err := log.Idle(ctx, s.Group)
+			l.idle = err == nil && idle
+		}
+	}
 }
 
 // ends reads the starts and ends of the source topics.
@@ -225,6 +251,9 @@ func (l *look) ends(ctx context.Context) error {
 	l.found = map[place]seen{}
 	for i, s := range sources {
 		for p, end := range ends[i] {
+			if has := l.watch.cfg.Has; has != nil && !has(p) {
+				continue
+			}
 			l.found[place{s.Topic, p}] = seen{start: min(starts[i][p], end), end: end}
 		}
 	}

@@ -16,11 +16,18 @@ import (
 func (s *search) archives(ctx context.Context, limits Limits) {
 	where := s.look.Settings.ArchiveTo
 	switch {
+	case (s.look.Shelf == nil || where == "") && s.neverArchived(ctx):
+		s.looked("archives", "nothing was archived")
+		return
 	case s.look.Shelf == nil:
 		s.missed("archives", "this program does not read them: use `docket where-is`")
 		return
 	case where == "":
-		s.missed("archives", "DOCKET_ARCHIVE_TO is not set")
+		why := "DOCKET_ARCHIVE_TO is not set"
+		if s.look.Archived != nil {
+			why += ", and days or dead letters may have been archived"
+		}
+		s.missed("archives", why)
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, limits.Within)
@@ -51,6 +58,15 @@ func (s *search) shelf(where string) (shelf archive.Shelf, let func(), err error
 	}, nil
 }
 
+// neverArchived reports whether it is certain that there are no archives.
+func (s *search) neverArchived(ctx context.Context) bool {
+	if s.look.Archived == nil {
+		return false
+	}
+	maybe, err := s.look.Archived(ctx)
+	return err == nil && !maybe
+}
+
 // days reads the archived days. A day that leaves the table has its archive by then, so it comes after the rows.
 func (s *search) days(ctx context.Context, limits Limits) {
 	if s.look.Days.None() || s.look.Shelf == nil {
@@ -64,11 +80,24 @@ func (s *search) days(ctx context.Context, limits Limits) {
 		a.NotLooked = append(a.NotLooked, found.Gaps...)
 	}
 	name := "archived days in " + s.look.Settings.ArchiveTo
+	if found.Days > 0 {
+		s.shortened(name)
+	}
 	switch {
 	case found.Days > 0:
 		s.looked(name, fmt.Sprintf("%d days", found.Days))
 	case len(found.Gaps) == 0:
 		s.looked(name, "there are none")
+	}
+}
+
+// shortened says of an id that nothing has that archived days would need the whole one. Nothing in an archive leads to ids by
+// their first characters.
+func (s *search) shortened(name string) {
+	for id, a := range s.answers {
+		if reader.Shortened(id) && a.Nowhere() && !slices.ContainsFunc(s.archived, func(d reader.Decision) bool { return d.ID == id }) {
+			a.NotLooked = append(a.NotLooked, Gap{Name: name, Why: "if the id is shortened: give the whole id"})
+		}
 	}
 }
 

@@ -68,6 +68,9 @@ type Look struct {
 	Spools []string
 	// Shelf opens the storage of archives; nil: this program does not read them.
 	Shelf func(where string) (archive.Shelf, error)
+	// Archived says whether days or dead letters may have been archived, by what the database has; nil: it is not known.
+	// Without an archive in the settings it is asked.
+	Archived func(ctx context.Context) (maybe bool, err error)
 	// Days reads archived days; nil: their rows are not read.
 	Days   *cold.Days
 	Limits Limits
@@ -285,6 +288,7 @@ func (s *search) letters(ctx context.Context) bool {
 // rows asks the table last and compares the results with it.
 func (s *search) rows(ctx context.Context) {
 	const name = "the rows of decision_logs"
+	ctx, parts := reader.WithParts(ctx)
 	for _, id := range s.order {
 		rows, err := s.look.Rows(ctx, id)
 		if err != nil {
@@ -293,7 +297,13 @@ func (s *search) rows(ctx context.Context) {
 		}
 		s.answers[id].Rows = rows
 	}
-	s.looked(name, "")
+	gaps := parts.NotRead()
+	for _, g := range gaps {
+		s.missed(g.Name, g.Why)
+	}
+	if len(gaps) == 0 {
+		s.looked(name, "")
+	}
 }
 
 // done marks records that are the same decision.

@@ -1,6 +1,9 @@
 package reader
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // ArchivedIn is the archive that a decision was read from.
 type ArchivedIn struct {
@@ -13,6 +16,13 @@ type ArchivedIn struct {
 type Gap struct {
 	Name string
 	Why  string
+	// Rows says that it is a part of the table, so that until when the answer is complete is not known.
+	Rows bool
+}
+
+// RowsLack reports whether a part of the table is among the gaps.
+func RowsLack(all []Gap) bool {
+	return slices.ContainsFunc(all, func(g Gap) bool { return g.Rows })
 }
 
 func (g Gap) String() string { return g.Name + ": " + g.Why }

@@ -12,7 +12,8 @@ const (
 	Fresh Freshness = "FRESH"
 	// CatchingUp: decisions that may belong to the answer wait in Kafka for longer.
 	CatchingUp Freshness = "CATCHING_UP"
-	// Holding: a partition with waiting records has made no progress for 30 s. Its consumer holds, or none reads it.
+	// Holding: a partition with waiting records has made no progress for 30 s, or its group has no members. Its consumer
+	// holds, or none reads it.
 	Holding Freshness = "HOLDING"
 	// Partial: a place was not searched completely, or it is not known what waits.
 	Partial Freshness = "PARTIAL"

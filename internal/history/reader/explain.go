@@ -149,6 +149,15 @@ type Question struct {
 	SameInput bool
 	// ArchiveBy is that of [Page], for all searches of the question together.
 	ArchiveBy time.Time
+	// Now returns the time; nil: time.Now.
+	Now func() time.Time
+}
+
+func (q Question) now() time.Time {
+	if q.Now != nil {
+		return q.Now()
+	}
+	return time.Now()
 }
 
 // MaxNeighbours is the limit of [Question].

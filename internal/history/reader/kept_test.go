@@ -24,7 +24,22 @@ type keeping struct {
 	states map[state.Key]state.State
 	by     string
 	asked  int
+	mark   time.Time
+	stored time.Time // of all decisions
 	err    error
+}
+
+// keptMark is how far the states have come, two minutes before the time of the question.
+var keptMark = time.Date(2026, 11, 21, 13, 0, 0, 0, time.UTC)
+
+func (k *keeping) ByID(ctx context.Context, id string) ([]reader.Decision, error) {
+	all, err := k.Store.ByID(ctx, id)
+	for i := range all {
+		if !k.stored.IsZero() {
+			all[i].StoredAt = k.stored
+		}
+	}
+	return all, err
 }
 
 func (k *keeping) State(_ context.Context, by string, key state.Key) (*state.State, time.Time, error) {
@@ -33,15 +48,15 @@ func (k *keeping) State(_ context.Context, by string, key state.Key) (*state.Sta
 	if !there || by != k.by || k.err != nil {
 		return nil, time.Time{}, k.err
 	}
-	return &s, time.Date(2026, 11, 21, 13, 0, 0, 0, time.UTC), nil
+	return &s, k.mark, nil
 }
 
-var byUser = reader.Question{Subject: subject.Spec{Kind: subject.Input, Pointer: "/user"}}
+var byUser = reader.Question{Subject: subject.Spec{Kind: subject.Input, Pointer: "/user"}, Now: func() time.Time { return keptMark.Add(2 * time.Minute) }}
 
 // keep stores decisions of alice with these times, in minutes, and results.
 func keep(t testing.TB, minutes []int, results []bool) *keeping {
 	t.Helper()
-	k := &keeping{Store: &readertest.Store{}, states: map[state.Key]state.State{}, by: byUser.SubjectsBy()}
+	k := &keeping{Store: &readertest.Store{}, states: map[state.Key]state.State{}, by: byUser.SubjectsBy(), mark: keptMark}
 	f := state.New(nil, 9)
 	for i, minute := range minutes {
 		at := time.Date(2026, 11, 21, 10, minute, 0, 0, time.UTC)
@@ -135,6 +150,10 @@ func TestKept_SearchWhereItCannotAnswer(t *testing.T) {
 				s.Before = &state.Before{Verdict: reader.Allowed, Version: state.Version{ID: "gone", Time: s.Before.Time}}
 				k.states[key] = s
 			}
+		},
+		"the states are an hour behind": func(k *keeping, _ *reader.Question) { k.mark = k.mark.Add(-time.Hour) },
+		"stored after the states' mark": func(k *keeping, _ *reader.Question) {
+			k.stored = k.mark
 		},
 		"no right": func(k *keeping, _ *reader.Question) { k.err = errors.New("permission denied") },
 	} {

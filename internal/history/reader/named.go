@@ -33,7 +33,7 @@ func Named(ctx context.Context, s Store, id string) ([]Decision, error) {
 	if err = parts.Pass(err); err != nil {
 		return nil, err
 	}
-	if len(all) > 0 || len(id) < LeastID || isUUID(id) {
+	if len(all) > 0 || !Shortened(id) {
 		return all, parts.Err()
 	}
 	found, err := s.Begins(ctx, id, candidates+1)
@@ -56,6 +56,9 @@ func Named(ctx context.Context, s Store, id string) ([]Decision, error) {
 	}
 	return nil, several
 }
+
+// Shortened reports whether an id that no decision has may be the first characters of one.
+func Shortened(id string) bool { return len(id) >= LeastID && !isUUID(id) }
 
 // isUUID reports whether an id has the length and dashes of a UUID, so that it is whole.
 func isUUID(id string) bool {

@@ -42,7 +42,7 @@ func (s *Store) Follow(ctx context.Context, f reader.Filter, t reader.Tail, limi
 	if !usable(err) {
 		return nil, t, err
 	}
-	return merge(parts), reader.Tail{Mark: after}, told(ctx, err)
+	return merge(parts), reader.Tail{Mark: after}, reader.Told(ctx, err)
 }
 
 // places write a place of a follower as text.

@@ -91,7 +91,7 @@ func (s *Store) Search(ctx context.Context, f reader.Filter, p reader.Page) (rea
 		return reader.Found{}, err
 	}
 	found := s.merged(parts, c, p)
-	return found, told(ctx, missed)
+	return found, reader.Told(ctx, missed)
 }
 
 // knows reports whether a cursor names shards of this store alone.
@@ -187,7 +187,7 @@ func (s *Store) merged(parts []part, c cursor, p reader.Page) reader.Found {
 	for i, one := range s.shards {
 		found.Archives = found.Archives || parts[i].archives
 		for _, g := range parts[i].gaps {
-			found.NotLooked = append(found.NotLooked, reader.Gap{Name: "shard " + one.Name + ", " + g.Name, Why: g.Why})
+			found.NotLooked = append(found.NotLooked, reader.Gap{Name: "shard " + one.Name + ", " + g.Name, Why: g.Why, Rows: g.Rows})
 		}
 		switch part := &parts[i]; {
 		case next[i] < len(part.decisions):

@@ -61,14 +61,6 @@ func (s *Store) ask(ctx context.Context, do func(i int, one reader.Store) error)
 // errNotAsked is the result of a shard that has nothing more.
 var errNotAsked = errors.New("not asked")
 
-// told returns the error of an answer. A caller that collects what is missing gets none for a partial answer.
-func told(ctx context.Context, err error) error {
-	if parts := reader.PartsOf(ctx); parts != nil {
-		return parts.Pass(err)
-	}
-	return err
-}
-
 // usable reports whether an answer came with an error.
 func usable(err error) bool { return err == nil || reader.AsPartial(err) != nil }
 
@@ -93,7 +85,7 @@ func (s *Store) ByID(ctx context.Context, id string) ([]reader.Decision, error) 
 	}
 	all := slices.Concat(parts...)
 	slices.SortStableFunc(all, func(a, b reader.Decision) int { return a.Time.Compare(b.Time) })
-	return all, told(ctx, err)
+	return all, reader.Told(ctx, err)
 }
 
 // Begins implements [reader.Store].
@@ -112,7 +104,7 @@ func (s *Store) Begins(ctx context.Context, prefix string, limit int) ([]reader.
 		return cmp.Or(strings.Compare(a.ID, b.ID), a.Time.Compare(b.Time))
 	})
 	all = slices.CompactFunc(all, func(a, b reader.Decision) bool { return a.ID == b.ID })
-	return all[:min(limit, len(all))], told(ctx, err)
+	return all[:min(limit, len(all))], reader.Told(ctx, err)
 }
 
 // Stats implements [reader.Store]. It adds the counts of equal lines.
@@ -138,7 +130,7 @@ func (s *Store) Stats(ctx context.Context, q reader.StatsQuery) ([]reader.Stats,
 		l.Counts = maps.Clone(l.Counts)
 		all = append(all, l)
 	}
-	return all, told(ctx, err)
+	return all, reader.Told(ctx, err)
 }
 
 // Edits implements [reader.Editions]. Each shard is asked about its own decisions, because audit lines are numbered in

@@ -127,7 +127,12 @@ func (a *Archives) connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-func partitionBounds(ctx context.Context, conn *pgx.Conn) ([]bounds, error) {
+// querier is a connection or a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+func partitionBounds(ctx context.Context, conn querier) ([]bounds, error) {
 	rows, err := conn.Query(ctx, archiveBoundsSQL)
 	if err != nil {
 		return nil, err
@@ -181,8 +186,12 @@ func heldDays(ctx context.Context, conn *pgx.Conn, before archive.Day) ([]archiv
 				return nil, err
 			}
 			days = append(days, strays...)
-		case b.to != nil && b.rows != 0:
-			days = append(days, archive.Held{Day: archive.DayOf(b.to.Add(-time.Microsecond)), Location: archive.Shared, Rows: b.rows, Bytes: b.bytes})
+		default:
+			shared, err := sharedDays(ctx, conn, b, before)
+			if err != nil {
+				return nil, err
+			}
+			days = append(days, shared...)
 		}
 	}
 	kept := days[:0]
@@ -192,6 +201,27 @@ func heldDays(ctx context.Context, conn *pgx.Conn, before archive.Day) ([]archiv
 		}
 	}
 	return kept, nil
+}
+
+// sharedDays has the last day before a time in a partition of several days that has rows before it.
+func sharedDays(ctx context.Context, conn *pgx.Conn, b bounds, before archive.Day) ([]archive.Held, error) {
+	if b.from != nil && !b.from.Before(before.Time) {
+		return nil, nil
+	}
+	h := archive.Held{Day: archive.Day{Time: before.AddDate(0, 0, -1)}, Location: archive.Shared, Rows: b.rows, Bytes: b.bytes}
+	if b.to != nil && b.to.Before(before.Time) {
+		h.Day = archive.DayOf(b.to.Add(-time.Microsecond))
+	}
+	var table string
+	var some bool
+	if err := conn.QueryRow(ctx, `SELECT $1::oid::regclass::text`, b.oid).Scan(&table); err != nil {
+		return nil, err
+	}
+	err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM `+table+` WHERE ts < $1 AND isfinite(ts))`, before.Time).Scan(&some) // regclass quotes its names
+	if err != nil || !some {
+		return nil, err
+	}
+	return []archive.Held{h}, nil
 }
 
 // strayDays are those that have rows in the default partition.

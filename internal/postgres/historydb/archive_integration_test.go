@@ -284,7 +284,7 @@ func TestArchive_WritersWaitForTheDetachAlone(t *testing.T) {
 	_, err = tx.Exec(t.Context(), `SET LOCAL lock_timeout = '500ms'; LOCK TABLE ONLY decision_logs IN ROW EXCLUSIVE MODE`) // as every writer begins
 	check(t, err)
 	detached := make(chan error, 1)
-	go func() { detached <- s.Detach(t.Context()) }()
+	go func() { detached <- s.Detach(t.Context(), false) }()
 	a.Sessions(t, 1, "docket.part")
 	_, err = tx.Exec(t.Context(), `INSERT INTO decision_logs (decision_id, ts, raw, source_topic, source_partition, source_offset, source_index) VALUES ('late', $1, '{}', 't', 0, 1, 0)`, a.day.Time)
 	check(t, err)                    // the archive has no lock on the day yet

@@ -48,16 +48,25 @@ END $$`
 	// archiveDetachSQL locks the table first, as every writer does. With a partition locked first it would wait for a writer
 	// that waits for it.
 	archiveDetachSQL = `DO $$
-DECLARE part regclass := current_setting('docket.part');
+DECLARE
+    part regclass := current_setting('docket.part');
+    who  text;
 BEGIN
     LOCK TABLE ONLY decision_logs IN ACCESS EXCLUSIVE MODE;
     EXECUTE format('ALTER TABLE ONLY decision_logs DETACH PARTITION %s', part);
     EXECUTE format('COMMENT ON TABLE %s IS %L', part, 'taken out of decision_logs by docket archive; dropped once it is equal to its archive. Left off? Run docket archive --day again.');
+    -- Roles that read the table read its days through it. They go on reading this one, unless the table has policies for its rows.
+    FOR who IN SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END
+                 FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = 'decision_logs'::regclass AND a.privilege_type = 'SELECT' AND NOT c.relrowsecurity LOOP
+        EXECUTE format('GRANT SELECT ON TABLE %s TO %s', part, who);
+    END LOOP;
     EXECUTE format('ALTER TABLE %s RENAME TO %I', part, current_setting('docket.leaving'));
 END $$`
 
-	archiveHoldSQL = `DO $$ BEGIN EXECUTE format('LOCK TABLE %I IN ACCESS EXCLUSIVE MODE', current_setting('docket.leaving')); END $$`
-	archiveDropSQL = `DO $$ BEGIN EXECUTE format('DROP TABLE %I', current_setting('docket.leaving')); END $$`
+	// archiveHoldSQL keeps everybody from changing the day, and nobody from reading it, as hashing takes long.
+	archiveHoldSQL = `DO $$ BEGIN EXECUTE format('LOCK TABLE %I IN EXCLUSIVE MODE', current_setting('docket.leaving')); END $$`
+	// archiveDropSQL waits longer than others for readers of the day, who keep nobody waiting.
+	archiveDropSQL = `DO $$ BEGIN PERFORM set_config('lock_timeout', '10s', true); EXECUTE format('DROP TABLE %I', current_setting('docket.leaving')); END $$`
 )
 
 // locked runs do in a transaction that waits 2 s at most for each lock, and again until it gets them.
@@ -96,8 +105,14 @@ func (d *archiveDay) Settle(ctx context.Context) error {
 }
 
 // Detach takes the partition out of the table. From then on nobody who writes by way of the table reaches it, and what comes of that day
-// goes to the default partition. It is refused with [archive.UncountedError] where writers would wait for long until it is counted.
-func (d *archiveDay) Detach(ctx context.Context) error {
+// goes to the default partition. It is refused with [archive.UncountedError] where writers would wait for long until it is counted. It is refused with
+// [archive.UnfollowedError] where the states lack some of it, unless withoutStates.
+func (d *archiveDay) Detach(ctx context.Context, withoutStates bool) error {
+	if !withoutStates {
+		if err := d.followedBefore(ctx); err != nil {
+			return d.refused("look how far the states have come", err)
+		}
+	}
 	counts, err := d.countable(ctx)
 	if err == nil && counts {
 		err = d.countBefore(ctx)
@@ -111,8 +126,16 @@ func (d *archiveDay) Detach(ctx context.Context) error {
 				return err
 			}
 		}
-		if _, err := tx.Exec(ctx, archiveDetachSQL); err != nil || !counts {
+		if _, err := tx.Exec(ctx, archiveDetachSQL); err != nil {
 			return err
+		}
+		if !withoutStates {
+			if err := d.followed(ctx, tx); err != nil {
+				return err
+			}
+		}
+		if !counts {
+			return nil
 		}
 		return d.countLeaving(ctx, tx)
 	})
@@ -125,9 +148,12 @@ func (d *archiveDay) Detach(ctx context.Context) error {
 	return d.refused("take the day out of the table", err)
 }
 
-// refused is failed for what may be an [archive.UncountedError].
+// refused is failed for what may be an [archive.UncountedError] or an [archive.UnfollowedError].
 func (d *archiveDay) refused(act string, err error) error {
 	if refused := (*archive.UncountedError)(nil); errors.As(err, &refused) {
+		return refused
+	}
+	if refused := (*archive.UnfollowedError)(nil); errors.As(err, &refused) {
 		return refused
 	}
 	return d.of.failed(act, err)

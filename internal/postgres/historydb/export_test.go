@@ -26,6 +26,12 @@ func (a *Archives) CountTo() *Archives {
 	return a
 }
 
+// Patient lets writers wait for a minute while archives count, as on a busy machine.
+func (a *Archives) Patient() *Archives {
+	a.within = time.Minute
+	return a
+}
+
 // LeavingRows is how many rows of a day may be counted while writers wait.
 const LeavingRows = leavingRows
 

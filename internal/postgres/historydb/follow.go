@@ -130,7 +130,7 @@ func (r *Reader) Follow(ctx context.Context, f reader.Filter, t reader.Tail, lim
 		for i, s := range fresh {
 			keys[i] = s.key
 		}
-		decisions, err = r.decisions(ctx, tx, keys, payload)
+		decisions, err = r.decisions(ctx, tx, decisionsTable, keys, payload)
 		return err
 	})
 	if err != nil {

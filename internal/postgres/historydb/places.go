@@ -119,7 +119,7 @@ func (s *search) places(ctx context.Context, tx pgx.Tx, to time.Time) ([]spotKey
 		seen[p] = true
 	}
 	for _, service := range s.services {
-		rows, err := tx.Query(ctx, belowSQL, service, from, until, manyPlaces+1)
+		rows, err := tx.Query(ctx, in(s.source.name, belowSQL), service, from, until, manyPlaces+1)
 		if err != nil {
 			return nil, err
 		}

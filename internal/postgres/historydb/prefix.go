@@ -1,9 +1,12 @@
 package historydb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -32,33 +35,48 @@ SELECT bool_and(s >= $2::text AND s < $3::text)
 // neighbours: a range that has all of them is made here and proved by the server. Where there is none, or the time is over, the
 // error is [reader.ErrWhole].
 func (r *Reader) Begins(ctx context.Context, prefix string, limit int) (all []reader.Decision, err error) {
-	err = r.look(ctx, min(r.patience(ctx), prefixTimeout), func(ctx context.Context, tx pgx.Tx) error {
-		from, to, err := rangeOf(ctx, tx, prefix)
-		if err != nil {
+	deadline := time.Now().Add(min(r.patience(ctx), prefixTimeout))
+	missed, err := r.whole(ctx, span{}, func(int) { all = nil }, func(s source) error {
+		return r.look(ctx, max(time.Until(deadline), leastPrefix), func(ctx context.Context, tx pgx.Tx) error {
+			found, err := r.beginning(ctx, tx, s, prefix, limit)
+			all = append(all, found...)
 			return err
-		}
-		rows, err := tx.Query(ctx, prefixSQL, from, to, prefix, limit)
-		if err != nil {
-			return err
-		}
-		keys, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (k key, err error) {
-			err = row.Scan(&k.id, &k.ts)
-			return k, err
 		})
-		if err == nil {
-			all, err = r.decisions(ctx, tx, keys, false)
-		}
-		return err
 	})
 	switch {
 	case err == nil:
-		return all, nil
+		slices.SortStableFunc(all, func(a, b reader.Decision) int { return cmp.Or(strings.Compare(a.ID, b.ID), a.Time.Compare(b.Time)) })
+		all = slices.CompactFunc(all, func(a, b reader.Decision) bool { return a.ID == b.ID })
+		return all[:min(limit, len(all))], reader.Told(ctx, missed)
 	case errors.Is(err, errUnordered):
 		return nil, fmt.Errorf("ids cannot be shortened in the order of this database: %w", reader.ErrWhole)
 	case outOfTime(ctx, err):
 		return nil, fmt.Errorf("no time was left to see whether it is the only one that begins so: %w", reader.ErrWhole)
 	}
 	return nil, db.Clean("look for a decision by the first characters of its id", err)
+}
+
+// leastPrefix is the time for a day that is being archived.
+const leastPrefix = 200 * time.Millisecond
+
+// beginning returns decisions of one table whose id begins with prefix.
+func (r *Reader) beginning(ctx context.Context, tx pgx.Tx, s source, prefix string, limit int) ([]reader.Decision, error) {
+	from, to, err := rangeOf(ctx, tx, prefix)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := tx.Query(ctx, in(s.name, prefixSQL), from, to, prefix, limit)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (k key, err error) {
+		err = row.Scan(&k.id, &k.ts)
+		return k, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r.decisions(ctx, tx, s.name, keys, false)
 }
 
 var errUnordered = errors.New("no range of ids has all that begin alike")

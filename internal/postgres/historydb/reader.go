@@ -97,35 +97,42 @@ const (
  ORDER BY i.n`
 )
 
-// ByID is that of [reader.Store]. It goes through the primary key of each partition.
+// ByID is that of [reader.Store]. It goes through the primary key of each partition, and of each day that is being archived.
 func (r *Reader) ByID(ctx context.Context, id string) (all []reader.Decision, err error) {
-	err = r.look(ctx, r.patience(ctx), func(ctx context.Context, tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, decisionByIDSQL, true, id)
-		if err == nil {
-			all, err = pgx.CollectRows(rows, scanDecision)
-		}
-		return err
+	missed, err := r.whole(ctx, span{}, func(int) { all = nil }, func(s source) error {
+		return r.look(ctx, r.patience(ctx), func(ctx context.Context, tx pgx.Tx) error {
+			rows, err := tx.Query(ctx, in(s.name, decisionByIDSQL), true, id)
+			if err != nil {
+				return err
+			}
+			found, err := pgx.CollectRows(rows, scanDecision)
+			all = append(all, found...)
+			return err
+		})
 	})
 	if err != nil {
 		return nil, db.Clean("look for a decision", err)
 	}
-	return all, nil
+	return inTime(all), reader.Told(ctx, missed)
 }
 
-// Having returns the decisions of the table with one of the identities, with their payload, in no order.
+// Having returns the decisions of the table with one of the identities, with their payload.
 func (r *Reader) Having(ctx context.Context, of []reader.Spot) (all []reader.Decision, err error) {
 	keys := make([]key, len(of))
 	for i, at := range of {
 		keys[i] = key{ts: at.Time, id: at.ID}
 	}
-	err = r.look(ctx, r.patience(ctx), func(ctx context.Context, tx pgx.Tx) error {
-		all, err = r.decisions(ctx, tx, keys, true)
-		return err
+	missed, err := r.whole(ctx, span{}, func(int) { all = nil }, func(s source) error {
+		return r.look(ctx, r.patience(ctx), func(ctx context.Context, tx pgx.Tx) error {
+			found, err := r.decisions(ctx, tx, s.name, keys, true)
+			all = append(all, found...)
+			return err
+		})
 	})
 	if err != nil {
 		return nil, db.Clean("look for decisions of archived days", err)
 	}
-	return all, nil
+	return inTime(all), reader.Told(ctx, missed)
 }
 
 // key is a decision's identity.
@@ -134,8 +141,8 @@ type key struct {
 	id string
 }
 
-// decisions reads those of keys, in their order.
-func (r *Reader) decisions(ctx context.Context, tx pgx.Tx, keys []key, payload bool) ([]reader.Decision, error) {
+// decisions reads those of keys from a table, in their order.
+func (r *Reader) decisions(ctx context.Context, tx pgx.Tx, from string, keys []key, payload bool) ([]reader.Decision, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
@@ -150,7 +157,7 @@ func (r *Reader) decisions(ctx context.Context, tx pgx.Tx, keys []key, payload b
 			last = k.ts
 		}
 	}
-	rows, err := tx.Query(ctx, decisionsSQL, payload, ids, times, first, last)
+	rows, err := tx.Query(ctx, in(from, decisionsSQL), payload, ids, times, first, last)
 	if err != nil {
 		return nil, err
 	}

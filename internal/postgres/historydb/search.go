@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"docket/internal/history/reader"
 	"docket/internal/postgres/db"
 )
@@ -42,6 +40,7 @@ const (
 // search is one search on its way.
 type search struct {
 	r      *Reader
+	source source
 	filter reader.Filter
 	oldest bool
 	need   int // decisions, one more than the page has
@@ -69,32 +68,16 @@ func (r *Reader) Search(ctx context.Context, f reader.Filter, p reader.Page) (re
 	if err != nil {
 		return reader.Found{}, err
 	}
-	limit := min(max(p.Limit, 1), reader.MaxLimit)
-	total := r.patience(ctx)
-	deadline := time.Now().Add(total * 9 / 10)
-	s := &search{r: r, filter: f, oldest: p.Oldest, need: limit + 1, at: after, window: firstWindow}
-	more, err := s.walk(ctx, deadline)
+	pg := page{Page: p, r: r, filter: f, after: after, limit: min(max(p.Limit, 1), reader.MaxLimit), total: r.patience(ctx)}
+	var found reader.Found
+	missed, err := r.whole(ctx, span{f.Since, f.Until}, pg.begin, func(s source) error { return pg.walk(ctx, s) })
 	if err != nil {
 		return reader.Found{}, db.Clean("search decisions", err)
 	}
-	var found reader.Found
-	if len(s.keys) > limit {
-		s.keys = s.keys[:limit]
-		last := s.keys[limit-1]
-		found.Next = spot{at: last.ts, id: last.id}.cursor(p.Oldest)
-	} else if more {
-		found.Next, found.Reached = s.at.cursor(p.Oldest), s.at.at
-	}
-	if len(s.keys) == 0 {
-		return found, nil
-	}
-	err = r.look(ctx, max(time.Until(deadline), total/10), func(ctx context.Context, tx pgx.Tx) error {
-		found.Decisions, err = r.decisions(ctx, tx, s.keys, p.Payload)
-		return err
-	})
-	if err != nil {
-		return reader.Found{}, db.Clean("read decisions", err)
-	}
+	pg.end(&found)
+	var parts reader.Parts
+	_ = parts.Pass(missed) // it takes it
+	found.NotLooked = parts.NotRead()
 	return found, nil
 }
 

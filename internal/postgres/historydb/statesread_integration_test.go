@@ -5,11 +5,13 @@ package historydb_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"docket/internal/history/archive"
 	"docket/internal/history/reader"
 	"docket/internal/history/state"
 	"docket/internal/postgres/historydb"
@@ -123,5 +125,43 @@ func TestStates_NewsUntilTold(t *testing.T) {
 	check(t, err)
 	if compared, err = s.Revisions(t.Context(), 4, 9); err != nil || len(compared)+len(denials) != 0 {
 		t.Errorf("told, and again: %+v, %+v, %v", denials, compared, err)
+	}
+}
+
+// TestArchive_StatesHoldADayBack: a day with decisions that the states lack stays in the table, and one that they have does not.
+func TestArchive_StatesHoldADayBack(t *testing.T) {
+	t.Parallel()
+	w := newStated(t, 7)
+	s := w.states(0)
+	w.store(w.other, 20)
+	if _, err := w.c.Archive(t.Context(), w.day, true); err != nil { // nothing is dropped
+		t.Fatal(err)
+	}
+	w.settled(s)
+	w.c.Told = func(step archive.Step) { // late, behind the look before the day is taken out
+		if step == archive.StepVerified {
+			w.Exec(t, `INSERT INTO decision_logs (decision_id, ts, path, raw, source_topic, source_partition, source_offset, source_index) VALUES ('late', '`+w.day.String()+` 12:00Z', 'a/b', '{}', 't', 0, 9, 0)`)
+		}
+	}
+	_, err := w.c.Archive(t.Context(), w.day, false)
+	var held *archive.UnfollowedError
+	if !errors.As(err, &held) || !strings.Contains(held.Hint(), "--without-states") || !strings.Contains(held.Error(), w.day.String()+" stays in the table") {
+		t.Fatalf("%v", err)
+	}
+	w.c.Told = nil
+	w.settled(s)
+	if done, err := w.c.Archive(t.Context(), w.day, false); err != nil || !done.Dropped {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	w.store(w.other, 20)
+	w.c.WithoutStates = true
+	if done, err := w.c.Archive(t.Context(), w.day, false); err != nil || !done.Dropped {
+		t.Fatalf("overridden: %+v, %v", done, err)
+	}
+	w.c.WithoutStates = false
+	w.store(w.other, 20)
+	w.Exec(t, `SELECT decision_states_restart()`)
+	if done, err := w.c.Archive(t.Context(), w.day, false); err != nil || !done.Dropped {
+		t.Fatalf("nobody keeps states: %+v, %v", done, err)
 	}
 }

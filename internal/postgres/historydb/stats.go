@@ -27,31 +27,15 @@ func (r *Reader) Stats(ctx context.Context, q reader.StatsQuery) ([]reader.Stats
 	if q.Step <= 0 {
 		q.Step = defaultStep
 	}
-	sums := map[statsLine]*reader.Stats{}
-	err := r.scan(ctx, r.patience(ctx), func(ctx context.Context, tx pgx.Tx) error {
-		if q.Until.IsZero() {
-			if err := tx.QueryRow(ctx, `SELECT now()`).Scan(&q.Until); err != nil {
-				return err
-			}
+	var sums map[statsLine]*reader.Stats
+	counts := ""
+	missed, err := r.whole(ctx, span{q.Since, q.Until}, func(int) { sums = map[statsLine]*reader.Stats{} }, func(s source) error {
+		if s.leaving() && counts != "" {
+			return nil // it was counted when it was taken out
 		}
-		if part := q.Until.Sub(q.Since) % q.Step; part > 0 {
-			q.Until = q.Until.Add(q.Step - part)
-		}
-		mark := pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}
-		from, err := countedIn(ctx, tx, q)
-		if err != nil {
-			return err
-		}
-		if from != "" {
-			if err := tx.QueryRow(ctx, markSQL).Scan(&mark); err != nil {
-				return err
-			}
-			// Before there is a mark they have what was archived.
-			if err := counted(ctx, tx, q, from, sums); err != nil {
-				return err
-			}
-		}
-		return live(ctx, tx, q, mark, sums)
+		var err error
+		counts, err = r.statsOf(ctx, &q, s, sums)
+		return err
 	})
 	if err != nil {
 		return nil, db.Clean("count decisions", err)
@@ -61,7 +45,36 @@ func (r *Reader) Stats(ctx context.Context, q reader.StatsQuery) ([]reader.Stats
 		all = append(all, *s)
 	}
 	slices.SortFunc(all, reader.Stats.Compare)
-	return all, nil
+	return all, reader.Told(ctx, missed)
+}
+
+// statsOf adds up the lines of one table. It returns the counts that it took them from; empty: none.
+func (r *Reader) statsOf(ctx context.Context, q *reader.StatsQuery, s source, sums map[statsLine]*reader.Stats) (from string, err error) {
+	err = r.scan(ctx, r.patience(ctx), func(ctx context.Context, tx pgx.Tx) error {
+		if q.Until.IsZero() {
+			if err := tx.QueryRow(ctx, `SELECT now()`).Scan(&q.Until); err != nil {
+				return err
+			}
+		}
+		if part := q.Until.Sub(q.Since) % q.Step; part > 0 {
+			q.Until = q.Until.Add(q.Step - part)
+		}
+		mark := pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}
+		if from, err = countedIn(ctx, tx, *q); err != nil {
+			return err
+		}
+		if from != "" {
+			if err := tx.QueryRow(ctx, markSQL).Scan(&mark); err != nil {
+				return err
+			}
+			// Before there is a mark they have what was archived.
+			if err := counted(ctx, tx, *q, from, sums); err != nil {
+				return err
+			}
+		}
+		return live(ctx, tx, *q, s, mark, sums)
+	})
+	return from, err
 }
 
 // statsLine is which line of an answer.
@@ -132,7 +145,7 @@ func countedName(q reader.StatsQuery, args *[]any) (fits, name string) {
 }
 
 // live adds what was stored from the mark on.
-func live(ctx context.Context, tx pgx.Tx, q reader.StatsQuery, mark pgtype.Timestamptz, sums map[statsLine]*reader.Stats) error {
+func live(ctx context.Context, tx pgx.Tx, q reader.StatsQuery, s source, mark pgtype.Timestamptz, sums map[statsLine]*reader.Stats) error {
 	var args []any
 	since := "TRUE"
 	if mark.InfinityModifier == pgtype.Finite {
@@ -141,7 +154,7 @@ func live(ctx context.Context, tx pgx.Tx, q reader.StatsQuery, mark pgtype.Times
 	sql := `SELECT at, name, ` + tallySQL + ` FROM (SELECT date_bin(` + db.Arg(&args, q.Step) + `::interval, d.ts, ` + db.Arg(&args, q.Since) + `::timestamptz) AS at, ` +
 		named(q) + ` AS name, ` + verdictSQL + ` AS v FROM decision_logs d WHERE ` + since + ` AND d.ts >= ` + db.Arg(&args, q.Since) + `::timestamptz AND d.ts < ` +
 		db.Arg(&args, q.Until) + `::timestamptz AND ` + conditions(reader.Filter{Paths: q.Paths, Services: q.Services}, &args) + `) AS d GROUP BY 1, 2`
-	return collectStats(sums)(tx.Query(ctx, sql, args...))
+	return collectStats(sums)(tx.Query(ctx, in(s.name, sql), args...))
 }
 
 // collectStats adds up lines.

@@ -74,6 +74,10 @@ SELECT CASE WHEN bound[1] <> 'MINVALUE' THEN trim(BOTH '''' FROM bound[1])::time
    AND (SELECT count(*) FROM pg_index x JOIN pg_class b ON b.oid = x.indexrelid
          WHERE x.indrelid = c.oid AND x.indisvalid AND b.relname IN (left(c.relname, 50) || '_path_ts', left(c.relname, 50) || '_host_ts', left(c.relname, 50) || '_host_path_ts')) = 3
  ORDER BY 1 DESC`
+	// leavingIndexesSQL tells whether a day that was taken out has them.
+	leavingIndexesSQL = `
+SELECT count(*) = 3 FROM pg_index x JOIN pg_class b ON b.oid = x.indexrelid
+ WHERE x.indrelid = $1::text::regclass AND x.indisvalid AND b.relname ~ '_p\d{8}_(path_ts|host_ts|host_path_ts)$'`
 	betweenSQL = `SELECT EXISTS (SELECT FROM decision_logs WHERE ts >= $1::timestamptz AND ts < $2::timestamptz)`
 	beforeSQL  = `SELECT EXISTS (SELECT FROM decision_logs WHERE ts < $1::timestamptz)`
 )
@@ -96,15 +100,7 @@ func (s *search) begin(ctx context.Context, left time.Duration) error {
 		}
 		s.ways.askers, s.ways.paths = len(f.RequestedBy) > 0, s.aim()
 		if s.ways.askers || s.ways.paths {
-			rows, err := tx.Query(ctx, spansSQL)
-			if err != nil {
-				return err
-			}
-			var from, to pgtype.Timestamptz
-			if _, err := pgx.ForEachRow(rows, []any{&from, &to}, func() error {
-				s.ways.spans = append(s.ways.spans, span{finite(from), finite(to)})
-				return nil
-			}); err != nil {
+			if err := s.spans(ctx, tx); err != nil {
 				return err
 			}
 			if err := s.aimed(ctx, tx); err != nil {
@@ -124,12 +120,34 @@ func (s *search) begin(ctx context.Context, left time.Duration) error {
 	})
 }
 
+// spans finds the days that have indexes of their own.
+func (s *search) spans(ctx context.Context, tx pgx.Tx) error {
+	if s.source.leaving() {
+		var has bool
+		err := tx.QueryRow(ctx, leavingIndexesSQL, s.source.name).Scan(&has)
+		if has {
+			s.ways.spans = []span{s.source.day}
+		}
+		return err
+	}
+	rows, err := tx.Query(ctx, spansSQL)
+	if err != nil {
+		return err
+	}
+	var from, to pgtype.Timestamptz
+	_, err = pgx.ForEachRow(rows, []any{&from, &to}, func() error {
+		s.ways.spans = append(s.ways.spans, span{finite(from), finite(to)})
+		return nil
+	})
+	return err
+}
+
 // oldestBegin goes back in time until nothing is before.
 func (s *search) oldestBegin(ctx context.Context, tx pgx.Tx) error {
 	for back := 24 * time.Hour; back < 100*365*24*time.Hour; back *= growth {
 		s.at = spot{at: s.now.Add(-back), set: true}
 		var earlier bool
-		if err := tx.QueryRow(ctx, beforeSQL, s.at.at).Scan(&earlier); err != nil || !earlier {
+		if err := tx.QueryRow(ctx, in(s.source.name, beforeSQL), s.at.at).Scan(&earlier); err != nil || !earlier {
 			return err
 		}
 	}
@@ -146,7 +164,7 @@ func (s *search) skip(ctx context.Context, deadline time.Time, to time.Time) (sk
 			if from.After(until) {
 				from, until = until, from
 			}
-			return there, tx.QueryRow(ctx, betweenSQL, from, until.Add(time.Microsecond)).Scan(&there)
+			return there, tx.QueryRow(ctx, in(s.source.name, betweenSQL), from, until.Add(time.Microsecond)).Scan(&there)
 		}
 		step := firstWindow
 		if !s.oldest {
@@ -202,7 +220,7 @@ func (s *search) look(ctx context.Context, within time.Duration, to time.Time, i
 		default:
 			sql = s.plainSQL(to, &args)
 		}
-		keys, err = collectKeys(tx.Query(ctx, sql, args...))
+		keys, err = collectKeys(tx.Query(ctx, in(s.source.name, sql), args...))
 		return err
 	})
 	return keys, err

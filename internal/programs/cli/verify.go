@@ -10,6 +10,7 @@ import (
 
 	"docket/internal/audit/inspect"
 	"docket/internal/audit/verify"
+	"docket/internal/history/archive"
 	"docket/internal/history/reader"
 	"docket/internal/programs/cli/term"
 	"docket/internal/record/home"
@@ -88,7 +89,8 @@ func Verify() Command {
 			"prints all that is known of the first broken record. Payloads are never shown.\n\n" +
 			"Reads the source topics up to the committed offsets, the other topics, the spool, and rows by primary\n" +
 			"key. Joins no group, commits and stores nothing. Memory: 2,000 decisions, plus about 0.5 KiB for each\n" +
-			"record that was forwarded in that time. A row or copy deleted since, also by retention, counts as lost.",
+			"record that was forwarded in that time. A row or copy deleted since, also by retention, counts as lost;\n" +
+			"one of an archived day is looked for in the archives (DOCKET_ARCHIVE_TO).",
 		Uses: []string{"DOCKET_KAFKA_BROKERS", "DOCKET_DATABASE_URL", "DOCKET_SPOOL_DIR"},
 		Exit: [2]string{"no invariant is broken; some may be warning or not decidable here", "an invariant is broken, or the check itself failed"},
 		Run:  func(env Env, _ []string) int { return runVerify(env, o) },
@@ -124,7 +126,11 @@ func runVerify(env Env, o verifyFlags) int {
 }
 
 func verifyOne(env Env, s config.Settings, o verifyFlags, scope inspect.Scope) int {
-	sys, err := inspect.Open(s, inspect.Options{Spools: o.spools, Progress: func(line string) { say(env.Stderr, "%v\n", line) }})
+	opt := inspect.Options{Spools: o.spools, Progress: func(line string) { say(env.Stderr, "%v\n", line) }}
+	if env.Shelf != nil {
+		opt.Shelf = func(where string) (archive.Shelf, error) { return env.Shelf(where, s) }
+	}
+	sys, err := inspect.Open(s, opt)
 	if err != nil {
 		return Unopened(env, err)
 	}

@@ -58,8 +58,8 @@ func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg prom
 	if s.Share() != nil { // the other shards are not asked, so no answer is complete
 		answers = &complete.Answers{}
 	}
-	if all := p.parts.everywhere; all != nil { // it is not known what waits for the other shards, and their states are not here
-		decisions, states, look, answers = all.Decisions, nil, lookup.NewShared(all.Look), &complete.Answers{}
+	if all := p.parts.everywhere; all != nil { // the states of the other shards are not here
+		decisions, states, look, answers = all.Decisions, nil, lookup.NewShared(all.Look), p.watchShards(all)
 	}
 	handler, err := api.New(api.Config{Version: buildinfo.String(), Lease: s.DeskLease, Registry: reg}, api.Ports{
 		Book: ledgerdb.New(p.parts.asked.DB), Trial: trial, Horizon: horizon, Decisions: decisions, Question: question,
@@ -83,6 +83,17 @@ func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg prom
 			Msg("no API users configured")
 	}
 	return nil
+}
+
+// watchShards makes a watch for each shard, and answers that join them.
+func (p *Program) watchShards(all *inspect.Everywhere) *complete.Answers {
+	answers := make([]*complete.Answers, len(all.Shards))
+	for i, one := range all.Shards {
+		w := NewWatch(one.Settings, p.parts.watched[i])
+		p.shards = append(p.shards, w)
+		answers[i] = &complete.Answers{Books: one.Rows, Status: func(context.Context) complete.Status { return w.Status() }}
+	}
+	return complete.Joined(answers...)
 }
 
 // quiet is what the watch knows of the topics.

@@ -15,12 +15,19 @@ func NewWatch(s config.Settings, log complete.Log) *complete.Watch {
 	return complete.NewWatch(Watched(s), log)
 }
 
-// Watched names the topics of all lanes, and those behind them.
+// Watched names the topics of all lanes, and those behind them. With shards a partition that no shard has counts for each: nobody
+// reads it. So the reader must have all partitions.
 func Watched(s config.Settings) complete.Config {
 	c := complete.Config{
 		Parking:        complete.Source{Topic: s.KafkaParkingTopic, Group: s.ParkingGroup},
 		Dead:           []complete.Source{{Topic: s.KafkaDLQTopic, Group: s.DeskGroup}, {Topic: s.KafkaParkingDLQTopic, Group: s.DeskGroup}},
 		MaxRecordBytes: int64(s.MaxRecordBytes),
+	}
+	if share := s.Share(); share != nil {
+		c.Has = func(p int32) bool {
+			_, owned := share.All.Owner(p)
+			return share.Has(p) || !owned
+		}
 	}
 	for _, l := range s.Lanes() {
 		c.Sources = append(c.Sources, complete.Source{Topic: l.Topic, Group: l.Group})
@@ -48,6 +55,7 @@ func lookOnce(ctx context.Context, s config.Settings) complete.Status {
 	if err != nil {
 		return complete.Status{}
 	}
+	brokers.Shares = nil
 	reader, err := kafka.NewReader(brokers)
 	if err != nil {
 		return complete.Status{}

@@ -125,6 +125,30 @@ func TestWatch_KafkaASecondLate(t *testing.T) {
 	})
 }
 
+// A command and a desk say the same where no consumer runs.
+func TestWatch_NobodyReads(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := newWatching(t, 0, "")
+		defer g.close()
+		g.cluster.Values(t, g.s.KafkaTopic, 0, "a", "b")
+		g.commit(g.s.KafkaGroup, g.s.KafkaTopic, 0, 1)
+		if err := g.watch.Look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if c := g.say(); c.Freshness != reader.Holding || *c.Behind != 1 {
+			t.Errorf("a group without members: %+v", c)
+		}
+		g.commit(g.s.KafkaGroup, g.s.KafkaTopic, 0, 2)
+		if err := g.watch.Look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if c := g.say(); c.Freshness != reader.Fresh {
+			t.Errorf("nothing waits: %+v", c)
+		}
+	})
+}
+
 func TestWatch_AllLanes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -23,7 +23,8 @@ type parts struct {
 	publisher  *kafka.Publisher
 	everywhere *inspect.Everywhere // all shards; nil: there is one database
 	reader     *kafka.Reader
-	close      func() // closes what was opened, in reverse order
+	watched    []*kafka.Reader // of every shard, with all partitions
+	close      func()          // closes what was opened, in reverse order
 }
 
 // How dead letters are read: in portions that one transaction takes, and of which little has to be read again.
@@ -66,6 +67,14 @@ func open(s config.Settings, o Options, log zerolog.Logger, reg prometheus.Regis
 	}
 	if p.everywhere != nil {
 		closers = append(closers, p.everywhere.Close)
+		for _, one := range p.everywhere.Shards {
+			r, err := openWatched(one.Settings, o)
+			if err != nil {
+				return nil, err
+			}
+			p.watched = append(p.watched, r)
+			closers = append(closers, r.Close)
+		}
 	}
 	for pool, db := range map[string]*store.Store{"work": p.db, "api": p.asked} {
 		prometheus.WrapRegistererWith(prometheus.Labels{"pool": pool}, reg).MustRegister(db.Collector())
@@ -101,4 +110,14 @@ func open(s config.Settings, o Options, log zerolog.Logger, reg prometheus.Regis
 		return all
 	}, reg)
 	return p, nil
+}
+
+// openWatched makes the reader of a watch. It dials nobody.
+func openWatched(s config.Settings, o Options) (*kafka.Reader, error) {
+	brokers, err := app.Kafka(s, o.Instance)
+	if err != nil {
+		return nil, err
+	}
+	brokers.Dialer, brokers.Shares = o.DialKafka, nil
+	return kafka.NewReader(brokers)
 }

@@ -51,9 +51,10 @@ type Program struct {
 	faults   []*app.Faults
 	pulse    pulse
 	http     *app.Server
-	api      *listener       // nil: none
-	complete *complete.Watch // nil: no API asks it
-	days     *cold.Days      // nil: no API asks them
+	api      *listener         // nil: none
+	complete *complete.Watch   // nil: no API asks it
+	shards   []*complete.Watch // of every shard; none without shards
+	days     *cold.Days        // nil: no API asks them
 	stopping atomic.Bool
 
 	intake  *worker.Intake
@@ -172,6 +173,9 @@ func (p *Program) join(working context.Context, stop context.CancelCauseFunc) er
 	if p.api != nil {
 		run(&all, func() error { return p.api.run(working) })
 		run(&all, func() error { return p.complete.Run(working) })
+		for _, w := range p.shards {
+			run(&all, func() error { return w.Run(working) })
+		}
 	}
 	run(&serving, func() error { return p.http.Run(upkeep) })
 	run(&serving, func() error { return p.watch(upkeep.Done()) })

@@ -33,7 +33,7 @@ func open(env cli.Env, s config.Settings) (*frame.System, error) {
 		return nil, err
 	}
 	if s.OfAllShards() {
-		return &frame.System{Decisions: all.Decisions, Complete: &complete.Answers{}, Look: all.Look, Close: all.Close}, nil
+		return &frame.System{Decisions: all.Decisions, Complete: completeInShards(all), Look: all.Look, Close: all.Close}, nil
 	}
 	sys, err := openOne(env, s, shelves)
 	if err != nil {
@@ -48,8 +48,17 @@ func open(env cli.Env, s config.Settings) (*frame.System, error) {
 	// The ledger and the table to archive are those of the shard. Decisions are asked of all.
 	own := sys.Close
 	sys.States = nil
-	sys.Decisions, sys.Complete, sys.Look, sys.Close = all.Decisions, &complete.Answers{}, all.Look, func() { all.Close(); own() }
+	sys.Decisions, sys.Complete, sys.Look, sys.Close = all.Decisions, completeInShards(all), all.Look, func() { all.Close(); own() }
 	return sys, nil
+}
+
+// completeInShards joins what is known of the shards.
+func completeInShards(all *inspect.Everywhere) *complete.Answers {
+	answers := make([]*complete.Answers, len(all.Shards))
+	for i, one := range all.Shards {
+		answers[i] = desk.CompleteOnce(one.Settings, one.Rows)
+	}
+	return complete.Joined(answers...)
 }
 
 // openOne is open for one database.

@@ -148,7 +148,7 @@ func (t *table) Sum(context.Context, archive.Shape) (archive.Total, error) {
 	return total, nil
 }
 
-func (t *table) Detach(context.Context) error { return nil }
+func (t *table) Detach(context.Context, bool) error { return nil }
 
 func (t *table) Drop(context.Context, archive.Shape, archive.Total) (bool, error) { return true, nil }
 

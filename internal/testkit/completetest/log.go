@@ -24,6 +24,7 @@ type Log struct {
 	Ends, Done map[string]int64 // ends of topics, and what is committed of them
 	Values     []string         // of the parking topic
 	Err        error            // of every request; nil: none
+	Alone      bool             // no group has members
 
 	mu   sync.Mutex
 	wait chan struct{}
@@ -69,6 +70,9 @@ func (l *Log) Committed(ctx context.Context, _, topic string) (map[int32]int64, 
 	}
 	return map[int32]int64{}, l.asked(ctx)
 }
+
+// Idle implements [complete.Groups].
+func (l *Log) Idle(ctx context.Context, _ string) (bool, error) { return l.Alone, l.asked(ctx) }
 
 // Starts implements [complete.Log].
 func (l *Log) Starts(ctx context.Context, _ string) (map[int32]int64, error) {

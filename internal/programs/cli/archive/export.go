@@ -21,6 +21,7 @@ type export struct {
 	day, older, operator    string
 	format                  string
 	keep, dry, yes, letters bool
+	withoutStates           bool
 }
 
 // Command makes the command that archives days; it holds those that list and verify archives.
@@ -52,6 +53,7 @@ func Command(call frame.Call) *cobra.Command {
 	f.BoolVar(&x.keep, "keep", false, "export and verify only; do not drop anything")
 	f.BoolVar(&x.dry, "dry-run", false, "print what would be archived; change nothing; needs no operator and no archive")
 	f.BoolVar(&x.yes, "yes", false, "do not ask for confirmation; it asks only on a terminal")
+	f.BoolVar(&x.withoutStates, "without-states", false, "archive also days with decisions that no state of a subject has yet")
 	f.BoolVar(&x.verbose, "verbose", false, "print each step to standard error")
 	f.StringVar(&x.operator, "operator", "", frame.OperatorText)
 	frame.Usage(c, []string{"DOCKET_DATABASE_URL", "DOCKET_ARCHIVE_TO"}, "all days are archived; or no day is that old; or you answered no", "at least one day failed, or the command failed")
@@ -119,6 +121,16 @@ type due struct {
 
 func (d due) nothing() bool { return len(d.days) == 0 && len(d.letters) == 0 }
 
+// able counts the days that can be archived, each with a partition of its own.
+func (d due) able() (n int64) {
+	for _, h := range d.days {
+		if h.Location != archive.Shared {
+			n++
+		}
+	}
+	return n
+}
+
 func (x *export) archive(ctx context.Context, d due, by string) error {
 	shelf, let, err := x.shelf()
 	if err != nil {
@@ -132,8 +144,8 @@ func (x *export) archive(ctx context.Context, d due, by string) error {
 		}
 		return nil
 	}
-	if len(d.days) > 0 && !x.yes && !x.keep && x.Asks() {
-		ok, err := x.Confirm(ctx, fmt.Sprintf("Archive %s to %s and drop what is verified?", term.Counted(int64(len(d.days)), "day"), term.Brief(shelf.String())), false)
+	if n := d.able(); n > 0 && !x.yes && !x.keep && x.Asks() {
+		ok, err := x.Confirm(ctx, fmt.Sprintf("Archive %s to %s and drop what is verified?", term.Counted(n, "day"), term.Brief(shelf.String())), false)
 		if err != nil || !ok {
 			return err
 		}
@@ -164,7 +176,7 @@ const (
 // writing is the carrier with the format and the subject of the settings.
 func (x *export) writing(shelf archive.Shelf, by string) (*archive.Carrier, error) {
 	c := x.carrier(shelf, by)
-	c.Lines = x.format == formatLines
+	c.Lines, c.WithoutStates = x.format == formatLines, x.withoutStates
 	var err error
 	if c.Subject, err = subject.Parse(x.Settings.ReaderSubject); err != nil {
 		return nil, frame.Misuse("DOCKET_READER_SUBJECT: %v", err)
@@ -188,7 +200,7 @@ func (x *export) archiveDecisions(ctx context.Context, shelf archive.Shelf, days
 	}
 	for _, held := range days {
 		if held.Location == archive.Shared && x.day == "" {
-			x.Tell("%s and before: not archived; they share one partition\n", held.Day)
+			x.Tell("%s and before: not archived; these rows share one partition with other days (docs/archive.md, \"What has no day of its own\")\n", held.Day)
 			continue
 		}
 		done, err := c.Archive(ctx, held.Day, x.keep)

@@ -112,6 +112,7 @@ func (call Call) Failed(err error) {
 	var shelf *archive.ShelfError
 	var cannot *archive.CannotError
 	var uncounted *archive.UncountedError
+	var unfollowed *archive.UnfollowedError
 	var long *archive.LineError
 	var proposal *ledger.ProposalError
 	var alone *ledger.SecondPersonError
@@ -126,6 +127,8 @@ func (call Call) Failed(err error) {
 		hint = cannot.Hint()
 	case errors.As(err, &uncounted):
 		hint = uncounted.Hint()
+	case errors.As(err, &unfollowed):
+		hint = unfollowed.Hint()
 	case errors.As(err, &long):
 		hint = long.Hint()
 	case errors.Is(err, ledger.ErrNotFound):

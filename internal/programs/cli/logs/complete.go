@@ -8,6 +8,7 @@ import (
 
 	"docket/internal/history/complete"
 	"docket/internal/history/reader"
+	"docket/internal/history/state"
 	"docket/internal/programs/cli/frame"
 	"docket/internal/programs/cli/term"
 )
@@ -24,6 +25,15 @@ func (p *printer) ended(b complete.Begun, f complete.Facts) *reader.Completeness
 	}
 	c := b.End(f)
 	c.Lack(&p.parts)
+	return &c
+}
+
+// endedStates is ended for states and flips.
+func (p *printer) endedStates(b complete.Begun, f complete.Facts, m state.Mark) *reader.Completeness {
+	if p.Sys.Complete == nil {
+		return nil
+	}
+	c := b.EndStates(f, m.StoredBefore)
 	return &c
 }
 
@@ -44,7 +54,7 @@ func completeLine(c *reader.Completeness, now time.Time) string {
 		parts = append(parts, behindWords(c))
 	}
 	if c.Freshness == reader.Holding {
-		parts = append(parts, "no progress for 30 s (see /readyz of the consumers)")
+		parts = append(parts, "no progress for 30 s, or no consumer runs (see /readyz of the consumers)")
 	}
 	var unknown []string
 	for _, count := range []struct {

@@ -19,7 +19,7 @@ func TestCompleteLine(t *testing.T) {
 		"complete until 2026-11-22 11:59:48Z (12s ago); not known: spooled": {Freshness: reader.Fresh, CompleteUntil: &until, Behind: number(0), Parked: number(0), DeadLettered: number(0)},
 		"complete until 2026-11-22 11:59:48Z (12s ago); 1,200 records not stored yet, about 40s (30s to 2m); 3 parked; 14 dead-lettered; not known: spooled": {
 			Freshness: reader.CatchingUp, CompleteUntil: &until, Behind: number(1200), ETA: number(39_100), ETALow: number(30_000), ETAHigh: number(120_000), Parked: number(3), DeadLettered: number(14)},
-		"not known until when this is complete; 1 record not stored yet; no progress for 30 s (see /readyz of the consumers); not known: parked, dead-lettered, spooled": {
+		"not known until when this is complete; 1 record not stored yet; no progress for 30 s, or no consumer runs (see /readyz of the consumers); not known: parked, dead-lettered, spooled": {
 			Freshness: reader.Holding, Behind: number(1)},
 		"not known until when this is complete; Kafka was not seen; not known: parked, dead-lettered, spooled": {Freshness: reader.Partial},
 	} {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"docket/internal/errclass"
+	"docket/internal/history/complete"
 	"docket/internal/history/state"
 	"docket/internal/programs/cli/frame"
 	"docket/internal/programs/cli/term"
@@ -83,17 +84,22 @@ func (fl *flips) list(ctx context.Context, q state.FlipQuery) error {
 	if fl.Sys.States == nil {
 		return errInShards
 	}
+	var begun complete.Begun
+	if !fl.follow {
+		begun = begin(ctx, fl.Call, complete.Range{Since: q.Since, Paths: q.Paths})
+	}
 	all, mark, err := fl.Sys.States.Flips(ctx, q)
 	if err != nil {
 		return fl.noStates(err)
 	}
+	said := fl.endedStates(begun, complete.Facts{Found: len(all) > 0}, mark)
 	switch {
 	case fl.follow:
 		slices.Reverse(all)
 		fl.flow(all)
 		return fl.followed(ctx, q, all)
 	case fl.AsJSON:
-		out := jsonFlips{Flips: []jsonFlip{}, jsonAsOf: asOf(mark)}
+		out := jsonFlips{Flips: []jsonFlip{}, jsonAsOf: asOf(mark, said)}
 		for i := range all {
 			out.Flips = append(out.Flips, jsonFlipOf(&all[i]))
 		}
@@ -105,6 +111,7 @@ func (fl *flips) list(ctx context.Context, q state.FlipQuery) error {
 		fl.Tell("no flips match\n")
 	}
 	fl.tellMark(mark)
+	tellComplete(fl.Call, said)
 	if len(all) == q.Limit {
 		fl.Tell("there may be more; -n shows up to %d\n", state.MostFlips)
 	}

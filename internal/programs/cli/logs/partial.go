@@ -5,8 +5,9 @@ import (
 	"docket/internal/postgres/db"
 )
 
-// jsonPartial says which shards an answer lacks. Without shards it is empty.
+// jsonPartial says which shards and places an answer lacks. It is empty if there are none.
 type jsonPartial struct {
+	NotRead  []string       `json:"not_read,omitempty"`
 	NotAsked []jsonNotAsked `json:"shards_not_asked,omitempty"`
 }
 
@@ -21,15 +22,23 @@ func (p *printer) partial() (out jsonPartial) {
 	if lacking == nil {
 		return out
 	}
+	out.NotRead = reader.GapTexts(p.parts.NotRead())
 	for _, m := range lacking.Missed {
+		if m.Shard == "" {
+			continue
+		}
 		out.NotAsked = append(out.NotAsked, jsonNotAsked{m.Shard, reasonOf(m)})
 	}
 	return out
 }
 
-// tellPartial prints which shards an answer lacks, at its end.
+// tellPartial prints which shards and places an answer lacks, at its end.
 func (p *printer) tellPartial() {
-	for _, of := range p.partial().NotAsked {
+	lacks := p.partial()
+	for _, of := range lacks.NotRead {
+		p.Tell("PARTIAL: %s\n", of)
+	}
+	for _, of := range lacks.NotAsked {
 		p.Tell("PARTIAL: shard %s was not asked, so its decisions are missing here: %s\n", of.Shard, of.Why)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"docket/internal/history/complete"
 	"docket/internal/history/reader"
 	"docket/internal/history/state"
 	"docket/internal/programs/cli/frame"
@@ -76,14 +77,16 @@ func (st *states) show(ctx context.Context, subject string) error {
 	if st.Sys.States == nil {
 		return errInShards
 	}
+	begun := begin(ctx, st.Call, complete.Range{Paths: st.paths})
 	all, mark, err := st.Sys.States.States(ctx, subject, st.paths, st.limit+1)
 	if err != nil {
 		return st.noStates(err)
 	}
 	more := len(all) > st.limit
+	said := st.endedStates(begun, complete.Facts{Found: len(all) > 0, Partly: len(all) == 0 && mark.FullAt != nil}, mark)
 	all = all[:min(len(all), st.limit)]
 	if st.AsJSON {
-		out := jsonStates{States: []jsonState{}, More: more, jsonAsOf: asOf(mark)}
+		out := jsonStates{States: []jsonState{}, More: more, jsonAsOf: asOf(mark, said)}
 		for i := range all {
 			out.States = append(out.States, jsonStateOf(&all[i]))
 		}
@@ -92,6 +95,7 @@ func (st *states) show(ctx context.Context, subject string) error {
 		st.stateRows(all)
 	}
 	st.tellMark(mark)
+	tellComplete(st.Call, said)
 	if more {
 		st.Tell("there are more paths; choose some with --path\n")
 	}
@@ -151,7 +155,7 @@ func (p *printer) tellMark(m state.Mark) {
 	p.Tell("\n")
 }
 
-// jsonAsOf says what states and flips have. A zero completeness is left out: it is not known.
+// jsonAsOf says what states and flips have.
 type jsonAsOf struct {
 	*reader.Completeness
 	StoredBefore *time.Time `json:"stored_before"`
@@ -160,8 +164,8 @@ type jsonAsOf struct {
 	FullAt       *time.Time `json:"full_at,omitempty"`
 }
 
-func asOf(m state.Mark) jsonAsOf {
-	out := jsonAsOf{StoredBefore: frame.UTC(m.StoredBefore), StoredSince: frame.UTC(m.StoredSince), SubjectsBy: m.SubjectsBy}
+func asOf(m state.Mark, said *reader.Completeness) jsonAsOf {
+	out := jsonAsOf{Completeness: said, StoredBefore: frame.UTC(m.StoredBefore), StoredSince: frame.UTC(m.StoredSince), SubjectsBy: m.SubjectsBy}
 	if m.FullAt != nil {
 		out.FullAt = frame.UTC(*m.FullAt)
 	}

@@ -41,6 +41,17 @@ func TestArchive_NoDayOldEnough(t *testing.T) {
 	}
 }
 
+// TestArchive_OldRowsAmongOthers: rows that no archive takes are told, with the advice, and nobody is asked.
+func TestArchive_OldRowsAmongOthers(t *testing.T) {
+	t.Parallel()
+	day, _ := archive.ParseDay("2026-03-04")
+	w := &world{days: young{held: []archive.Held{{Day: day, Location: archive.Shared, Rows: 7}}}, shelf: archive.Dir(t.TempDir()), terminal: person(140)}
+	r := w.call("archive", "--older-than", "90d", "--to", "x", "--operator", "mara")
+	if r.code != 0 || !strings.Contains(r.err, "2026-03-04 and before: not archived") || !strings.Contains(r.err, `docs/archive.md, "What has no day of its own"`) || strings.Contains(r.out+r.err, "drop what is verified?") {
+		t.Errorf("exit %d, %s%s", r.code, r.out, r.err)
+	}
+}
+
 func TestArchive_UnknownFormat(t *testing.T) {
 	t.Parallel()
 	for format, code := range map[string]int{"parquet": 0, "jsonl": 0, "Parquet": 2, "json": 2, "": 2} {

@@ -47,6 +47,25 @@ func TestComplete_JSON(t *testing.T) {
 	}
 }
 
+// States say how complete they are, but not until when. Without room for further subjects "no state" is not known.
+func TestComplete_States(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]reader.Freshness{"state alice": reader.Fresh, "state nobody": reader.Partial, "flips": reader.Fresh} {
+		w := &world{states: statesKept(), complete: completed(t, &completetest.Log{}, completetest.Books{N: 2})}
+		var got map[string]any
+		r := w.call(append(strings.Fields(args), "--json")...)
+		if err := json.Unmarshal([]byte(r.out), &got); err != nil {
+			t.Fatalf("%v in %s", err, r.out)
+		}
+		if until, there := got["complete_until"]; got["freshness"] != string(want) || !there || until != nil || got["behind"] != 0.0 || got["dead_lettered"] != 2.0 {
+			t.Errorf("%s: %v", args, got)
+		}
+		if !strings.Contains(r.err, "not known until when this is complete; 2 dead-lettered") {
+			t.Errorf("%s says %s", args, r.err)
+		}
+	}
+}
+
 func TestComplete_OneLineAtTheEnd(t *testing.T) {
 	t.Parallel()
 	id := readertest.Decisions(12, now)[6].ID

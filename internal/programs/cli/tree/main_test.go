@@ -100,15 +100,17 @@ type world struct {
 	topics   func() (lookup.Topics, func(), error)
 	spools   []string
 	shelf    archive.Shelf
-	both     func(*readertest.Store, *cold.Days) reader.Store // joins the table with archived days; nil: the table alone
-	horizon  []worker.HorizonLine
-	backlog  func(ctx context.Context) (worker.Backlog, error) // nil: all dead letters are in the ledger
-	terminal term.Terminal
-	environ  []string
-	bare     bool // no setting is set
-	stdin    string
-	edit     func(ctx context.Context, argv []string) error
-	signals  chan os.Signal
+	// unarchived says that nothing ever was archived.
+	unarchived bool
+	both       func(*readertest.Store, *cold.Days) reader.Store // joins the table with archived days; nil: the table alone
+	horizon    []worker.HorizonLine
+	backlog    func(ctx context.Context) (worker.Backlog, error) // nil: all dead letters are in the ledger
+	terminal   term.Terminal
+	environ    []string
+	bare       bool // no setting is set
+	stdin      string
+	edit       func(ctx context.Context, argv []string) error
+	signals    chan os.Signal
 }
 
 type result struct {
@@ -168,6 +170,9 @@ func (w *world) call(args ...string) result {
 			sys.Look = &lookup.Look{
 				Settings: settings, Rows: w.store.ByID, Book: w.book, Days: days, Shelf: sys.Shelf, Topics: w.topics, Spools: w.spools,
 				Now: func() time.Time { return now },
+			}
+			if w.unarchived {
+				sys.Look.Archived = func(context.Context) (bool, error) { return false, nil }
 			}
 			if w.many != nil {
 				sys.Decisions, sys.Look.Rows = w.many, w.many.ByID

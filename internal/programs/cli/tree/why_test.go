@@ -212,7 +212,7 @@ func TestWhy_DocsMatchSample(t *testing.T) {
 	if !ok || !whole || !line {
 		t.Fatal("docs/why.md has no example")
 	}
-	r := (&world{store: store, terminal: person(110)}).call(append([]string{"why"}, strings.Fields(args)...)...)
+	r := (&world{store: store, terminal: person(110), unarchived: true}).call(append([]string{"why"}, strings.Fields(args)...)...)
 	if r.code != 0 {
 		t.Fatal(r.err)
 	}

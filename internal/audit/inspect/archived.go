@@ -1,0 +1,53 @@
+package inspect
+
+import (
+	"context"
+	"slices"
+
+	"docket/internal/audit/verify"
+	"docket/internal/history/reader"
+	"docket/internal/postgres/historydb"
+)
+
+// archivedRows adds the rows of decisions that the table lacks: from days that are being archived, and from archives. It tells of
+// places that could not be read, because their decisions count as lost.
+func (s *System) archivedRows(ctx context.Context, lacks []*verify.Decision, add func(of *verify.Decision, row verify.Row, equal bool), told func(string)) error {
+	if len(lacks) == 0 {
+		return nil
+	}
+	of := make([]reader.Spot, len(lacks))
+	by := make(map[reader.Spot][]*verify.Decision, len(lacks))
+	for i, d := range lacks {
+		of[i] = reader.Spot{Time: d.Time, ID: d.ID}
+		by[of[i]] = append(by[of[i]], d)
+	}
+	asking, parts := reader.WithParts(ctx)
+	table := historydb.NewReader(s.db.DB)
+	found, err := table.Having(asking, of)
+	if err != nil {
+		return err
+	}
+	gaps := parts.NotRead()
+	of = slices.DeleteFunc(of, func(at reader.Spot) bool {
+		return slices.ContainsFunc(found, func(d reader.Decision) bool { return reader.SpotOf(d) == at })
+	})
+	if len(of) > 0 && s.days.None() {
+		if maybe, err := table.MayBeArchived(ctx); err != nil || maybe {
+			gaps = append(gaps, reader.Gap{Name: "archives", Why: "DOCKET_ARCHIVE_TO is not set, and days were archived or removed"})
+		}
+	} else if len(of) > 0 {
+		cold := s.days.Having(ctx, of)
+		found, gaps = append(found, cold.Decisions...), append(gaps, cold.Gaps...)
+	}
+	for _, d := range found {
+		row := verify.Row{Place: verify.Place{Topic: d.Topic, Partition: d.Partition, Offset: d.Offset, Index: d.Index}, ID: d.ID, Time: d.Time, StoredAt: d.StoredAt}
+		for _, of := range by[reader.SpotOf(d)] {
+			// The exact bytes of an unfaithful row are not read here.
+			add(of, row, len(d.Unfaithful) > 0 || d.Unreadable || of.Body == nil || verify.SameJSON(d.Raw, of.Body))
+		}
+	}
+	for _, g := range gaps {
+		told(g.String() + ": its decisions count as lost")
+	}
+	return nil
+}

@@ -1,0 +1,217 @@
+//go:build integration
+
+package historydb_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"docket/internal/history/archive"
+	"docket/internal/history/cold"
+	"docket/internal/history/reader"
+	"docket/internal/postgres/historydb"
+)
+
+// asked asks a reader for decisions in every way, and says how often each is in an answer.
+type asked struct {
+	table *historydb.Reader
+	days  *cold.Days
+}
+
+// count returns what is wrong: a decision that is not in an answer once. told are the gaps that answers name instead.
+func (q asked) count(t *testing.T, ids ...string) (wrong, told []string) {
+	t.Helper()
+	ctx := t.Context()
+	both := cold.Store{Table: q.table, Days: q.days}
+	day, _ := archive.ParseDay("2026-03-04")
+	for _, oldest := range []bool{false, true} {
+		in, gaps := map[string]int{}, 0
+		for p := (reader.Page{Limit: 7, Oldest: oldest, Payload: true}); ; {
+			found, err := both.Search(ctx, reader.Filter{Since: day.Time, Until: day.Next().Time}, p)
+			if err != nil {
+				t.Fatalf("a search: %v", err)
+			}
+			gaps += len(found.NotLooked)
+			told = append(told, reader.GapTexts(found.NotLooked)...)
+			for _, d := range found.Decisions {
+				in[d.ID]++
+			}
+			if p.After = found.Next; p.After == "" {
+				break
+			}
+		}
+		for _, id := range ids {
+			if in[id] == 0 && gaps == 0 {
+				wrong = append(wrong, "no search has "+id)
+			}
+		}
+		for id, n := range in {
+			if n > 1 {
+				wrong = append(wrong, fmt.Sprintf("a search has %s %d times", id, n))
+			}
+		}
+	}
+	for _, id := range ids {
+		ctx, parts := reader.WithParts(t.Context())
+		rows, err := q.table.ByID(ctx, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cold := q.days.Find(ctx, []string{id})
+		told = append(told, reader.GapTexts(cold.Gaps)...)
+		seen := map[reader.Spot]bool{}
+		for _, d := range append(rows, cold.Decisions...) {
+			seen[reader.SpotOf(d)] = true
+		}
+		if len(rows) > 1 || len(seen) > 1 || len(seen) == 0 && len(cold.Gaps)+len(parts.NotRead()) == 0 {
+			wrong = append(wrong, fmt.Sprintf("%s is found as %d, with %d rows", id, len(seen), len(rows)))
+		}
+		told = append(told, reader.GapTexts(parts.NotRead())...)
+	}
+	return wrong, told
+}
+
+func (a *archived) asked(t *testing.T, url string) asked {
+	t.Helper()
+	check(t, os.MkdirAll(a.dir, 0o700))
+	a.c.Table = historydb.NewArchives(open(t, a.URL, 0).DB).CountTo().Patient()
+	return asked{
+		historydb.NewReader(open(t, url, 0).DB),
+		cold.New(cold.Config{Where: a.dir, Table: "decision_logs", LineBytes: 1 << 20, Patience: time.Minute, Shelf: func() (archive.Shelf, error) { return archive.Dir(a.dir), nil }}),
+	}
+}
+
+// TestLeaving_EachStepAnswersEachDecision: each decision is in every answer at each step of an archive, also for a role that may only
+// read the table. One of them comes after the archive read the day.
+func TestLeaving_EachStepAnswersEachDecision(t *testing.T) {
+	t.Parallel()
+	a := old(t)
+	a.settle()
+	a.rows(1, 40)
+	a.Exec(t, `UPDATE decision_logs SET decision_id = 'number-' || decision_id`)
+	asker := a.asked(t, a.Role(t, "SELECT"))
+	ids := []string{"number-d7", "number-d40"}
+	var steps []string
+	a.c.Told = func(s archive.Step) {
+		steps = append(steps, string(s))
+		switch {
+		case s == archive.StepWritten && len(ids) == 2:
+			a.rows(50, 1)
+			ids = append(ids, "d50")
+		case s == archive.StepDetached:
+			a.rows(60, 1)
+			a.Exec(t, `INSERT INTO decision_logs (decision_id, ts, raw, source_topic, source_partition, source_offset, source_index) SELECT decision_id, ts, raw, 't', 0, 900, 0 FROM decision_logs_leaving_20260304 WHERE decision_id = 'number-d7'`) // it is delivered again
+			ids = append(ids, "d60")
+			for prefix, n := range map[string]int{"number": 5, "number-d40": 1, "d5": 1} {
+				if found, err := asker.table.Begins(t.Context(), prefix, 5); err != nil || len(found) != n {
+					t.Errorf("%d begin with %s: %v", len(found), prefix, err)
+				}
+			}
+		}
+		if wrong, told := asker.count(t, ids...); len(wrong)+len(told) > 0 {
+			t.Errorf("after %s: %s", s, strings.Join(append(wrong, told...), "\n"))
+		}
+	}
+	if done := a.archive(false); !done.Late || !done.Dropped {
+		t.Fatalf("%+v", done)
+	}
+	if got := strings.Join(steps, " "); !strings.Contains(got, "detached late reading written verified dropped") {
+		t.Errorf("steps: %s", got)
+	}
+}
+
+// TestLeaving_MoveWhileAsked: while a day leaves and comes back again and again, a decision is in an answer, or the answer has a gap.
+func TestLeaving_MoveWhileAsked(t *testing.T) {
+	t.Parallel()
+	a := old(t)
+	a.settle()
+	a.rows(1, 400)
+	asker := a.asked(t, a.URL)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		for ctx.Err() == nil {
+			if _, err := a.c.Archive(context.WithoutCancel(ctx), a.day, false); err != nil {
+				done <- err
+				return
+			}
+			if _, err := a.c.Restore(context.WithoutCancel(ctx), a.day); err != nil {
+				done <- err
+				return
+			}
+		}
+		done <- nil
+	}()
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); {
+		if wrong, _ := asker.count(t, "d7", "d399"); len(wrong) > 0 {
+			t.Errorf("%s", strings.Join(wrong, "\n"))
+			break
+		}
+	}
+	cancel()
+	check(t, <-done)
+}
+
+// TestLeaving_UnreadableDayIsTold: a role that may not read the day that was taken out is told so by every answer.
+func TestLeaving_UnreadableDayIsTold(t *testing.T) {
+	t.Parallel()
+	a := old(t)
+	a.settle()
+	a.rows(1, 20)
+	asker := a.asked(t, a.Role(t, "SELECT"))
+	a.c.Told = func(s archive.Step) {
+		if s != archive.StepDetached {
+			return
+		}
+		a.Exec(t, `REVOKE ALL ON decision_logs_leaving_20260304 FROM PUBLIC; DO $$ DECLARE r text; BEGIN
+			FOR r IN SELECT quote_ident(rolname) FROM pg_roles WHERE rolname !~ '^pg_' AND NOT rolsuper LOOP EXECUTE 'REVOKE ALL ON decision_logs_leaving_20260304 FROM ' || r; END LOOP; END $$`)
+		_, err := asker.table.ByID(t.Context(), "d7")
+		told(t, "a look-up", err)
+		_, err = asker.table.Begins(t.Context(), "d7", 3)
+		told(t, "a prefix", err)
+		_, err = asker.table.Having(t.Context(), []reader.Spot{{Time: a.day.Time, ID: "d7"}})
+		told(t, "a look-up by identity", err)
+		found, err := asker.table.Search(t.Context(), reader.Filter{}, reader.Page{Limit: 3})
+		if err != nil || len(found.NotLooked) != 1 || !reader.RowsLack(found.NotLooked) || !strings.Contains(found.NotLooked[0].Name, "2026-03-04") {
+			t.Errorf("a search: %v, %v", found.NotLooked, err)
+		}
+		if found, err := asker.table.Search(t.Context(), reader.Filter{Since: a.day.Next().Time}, reader.Page{Limit: 3}); err != nil || len(found.NotLooked) != 0 {
+			t.Errorf("a search of other days: %v, %v", found.NotLooked, err)
+		}
+	}
+	if done := a.archive(false); !done.Dropped {
+		t.Fatalf("%+v", done)
+	}
+}
+
+func told(t *testing.T, what string, err error) {
+	t.Helper()
+	if partial := reader.AsPartial(err); partial == nil || !strings.Contains(partial.Error(), "day 2026-03-04, which is being archived") {
+		t.Errorf("%s: %v", what, err)
+	}
+}
+
+// TestLeaving_PoliciesHoldThere: a table with policies for its rows shows no rows of a day that was taken out.
+func TestLeaving_PoliciesHoldThere(t *testing.T) {
+	t.Parallel()
+	a := old(t)
+	a.settle()
+	a.rows(1, 20)
+	a.Exec(t, `ALTER TABLE decision_logs ENABLE ROW LEVEL SECURITY; CREATE POLICY few ON decision_logs USING (decision_id = 'd7')`)
+	asker := a.asked(t, a.Role(t, "SELECT"))
+	a.c.Told = func(s archive.Step) {
+		if s == archive.StepDetached {
+			rows, err := asker.table.ByID(t.Context(), "d8")
+			if told(t, "a look-up", err); len(rows) > 0 {
+				t.Error("a row that the policy hides is shown")
+			}
+		}
+	}
+	if done := a.archive(false); !done.Dropped {
+		t.Fatalf("%+v", done)
+	}
+}

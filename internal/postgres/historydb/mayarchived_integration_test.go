@@ -1,0 +1,95 @@
+//go:build integration
+
+package historydb_test
+
+import (
+	"testing"
+	"time"
+
+	"docket/internal/history/archive"
+	"docket/internal/postgres/historydb"
+	"docket/internal/testkit/pgtest"
+)
+
+// TestMayBeArchived_ByWhatIsCounted: a new table never had an archive. A day that was counted and has no partition may have one, until
+// it is restored.
+func TestMayBeArchived_ByWhatIsCounted(t *testing.T) {
+	t.Parallel()
+	fresh := newArchived(t, pgtest.New(t))
+	fresh.rows(1, 3) // into decision_logs_before
+	count(t, fresh.URL)
+	maybe(t, "a table without archives", fresh.URL, false)
+	maybe(t, "without the counts", fresh.Role(t, "SELECT"), true) // it may not read the ledger either
+
+	a := old(t)
+	a.settle()
+	a.rows(1, 20)
+	count(t, a.URL)
+	maybe(t, "a day in its partition", a.URL, false)
+	a.archive(true)
+	maybe(t, "a day that was kept", a.URL, false)
+	a.c.Told = func(s archive.Step) {
+		if s == archive.StepDetached {
+			maybe(t, "a day that is being archived", a.URL, true)
+		}
+	}
+	a.archive(false)
+	maybe(t, "an archived day", a.URL, true)
+	a.restore()
+	maybe(t, "a restored day", a.URL, false)
+	a.Exec(t, `DROP TABLE decision_logs_p20260304`)
+	maybe(t, "a removed day", a.URL, true)
+}
+
+// TestMayBeArchived_Letters: the audit of the ledger says that a dead letter was archived, also when the letter is removed.
+func TestMayBeArchived_Letters(t *testing.T) {
+	t.Parallel()
+	d := pgtest.NewLetters(t)
+	maybe(t, "nothing", d.DB.URL, false)
+	l := pgtest.Letter(1, `{"decision_id":"a"}`)
+	d.Entered(l)
+	d.Closed(l)
+	maybe(t, "a closed letter", d.DB.URL, false)
+	d.Shelved()
+	maybe(t, "an archived letter", d.DB.URL, true)
+	if d.Removed() != 1 {
+		t.Fatal("it stays")
+	}
+	maybe(t, "a removed letter", d.DB.URL, true)
+}
+
+func count(t *testing.T, url string) {
+	t.Helper()
+	if _, err := historydb.NewReader(open(t, url, 0).DB).CountTo().Count(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func maybe(t *testing.T, what, url string, want bool) {
+	t.Helper()
+	got, err := historydb.NewReader(open(t, url, 0).DB).MayBeArchived(t.Context())
+	if err != nil || got != want {
+		t.Errorf("%s: %t, %v", what, got, err)
+	}
+}
+
+// TestDays_OldRowsAmongOthers: rows that are old enough, in a partition that is not over, are told.
+func TestDays_OldRowsAmongOthers(t *testing.T) {
+	t.Parallel()
+	a := newArchived(t, pgtest.New(t))
+	cut := archive.Day{Time: a.day.AddDate(0, 1, 0)}
+	if held, err := a.c.Table.Days(t.Context(), cut); err != nil || len(held) != 0 {
+		t.Errorf("without rows: %+v, %v", held, err)
+	}
+	a.rows(1, 3) // into decision_logs_before
+	held, err := a.c.Table.Days(t.Context(), cut)
+	if err != nil || len(held) != 1 || held[0].Location != archive.Shared || !held[0].Day.Next().Equal(cut.Time) {
+		t.Errorf("%+v, %v", held, err)
+	}
+	if held, err := a.c.Table.Days(t.Context(), a.day); err != nil || len(held) != 0 {
+		t.Errorf("rows that are too young: %+v, %v", held, err)
+	}
+	if held, err := a.c.Table.Days(t.Context(), archive.DayOf(time.Now().AddDate(1, 0, 0))); err != nil || len(held) < 1 {
+		t.Errorf("after it is over: %+v, %v", held, err)
+	}
+}
