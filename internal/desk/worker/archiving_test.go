@@ -284,7 +284,7 @@ func TestArchiving_QuietHours(t *testing.T) {
 	})
 }
 
-// Searches do not find a day that is out of the table, so it is finished at any hour.
+// A day that is out of the table does not stay between table and archive, so it is finished at any hour.
 func TestArchiving_FinishesADayThatIsOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

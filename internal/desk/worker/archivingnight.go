@@ -120,8 +120,8 @@ func (n *night) goOn(ctx context.Context) error {
 	}
 }
 
-// work archives what is due. Outside of the quiet hours it finishes only the days that are out of the table, because
-// searches do not find their rows.
+// work archives what is due. Outside of the quiet hours it finishes only the days that are out of the table, as they
+// should not stay between table and archive.
 func (n *night) work(ctx context.Context) error {
 	now := time.Now()
 	due, err := n.due(ctx, now)
