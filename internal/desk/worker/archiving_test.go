@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -62,6 +63,19 @@ func (d *dayTable) gone() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.dropped)
+}
+
+// seen is the table as it was at a moment, for tests to look at.
+func (d *dayTable) seen() (s struct {
+	tries      map[string]int
+	held       map[archive.Day]archive.Location
+	written    map[archive.Day]bool
+	most, ages int
+}) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s.tries, s.held, s.written, s.most, s.ages = maps.Clone(d.tries), maps.Clone(d.held), maps.Clone(d.written), d.most, d.ages
+	return s
 }
 
 // byDesk is the table as one desk has it.
@@ -240,8 +254,8 @@ func TestArchiving_OldDaysGo(t *testing.T) {
 		if got := d.gone(); len(got) != 4 || got[3] != youngDay+" a" {
 			t.Errorf("a day later dropped %q", got)
 		}
-		if d.ages != 2 {
-			t.Errorf("%d looks at storage classes in a day", d.ages)
+		if d.seen().ages != 2 {
+			t.Errorf("%d looks at storage classes in a day", d.seen().ages)
 		}
 	})
 }
@@ -258,19 +272,19 @@ func TestArchiving_QuietHours(t *testing.T) {
 		if n := noteOf(t, b); n.State != nightly.Waiting || !strings.Contains(n.Why, "quiet hours") || !strings.Contains(n.Hint, "2000-01-01 01:00Z") || n.Due != 3 || n.Oldest != olderDay {
 			t.Errorf("before the hours: %+v", n)
 		}
-		if len(d.tries) != 0 {
-			t.Errorf("archived before the hours: %v", d.tries)
+		if len(d.seen().tries) != 0 {
+			t.Errorf("archived before the hours: %v", d.seen().tries)
 		}
 		pass(4 * time.Hour) // a day takes two hours: one is whole by 03:00, and another is written at 04:00
-		if got := d.gone(); !slices.Equal(got, []string{olderDay + " a"}) || d.tries[lastDay] != 0 {
-			t.Fatalf("in the first night dropped %q, tries %v", got, d.tries)
+		if got := d.gone(); !slices.Equal(got, []string{olderDay + " a"}) || d.seen().tries[lastDay] != 0 {
+			t.Fatalf("in the first night dropped %q, tries %v", got, d.seen().tries)
 		}
 		n := noteOf(t, b)
 		if n.State != nightly.Waiting || n.Due != 2 || !strings.Contains(n.Hint, "2000-01-02 01:00Z") {
 			t.Errorf("after the first night: %+v", n)
 		}
-		if d.held[aDay(oldDay)] != archive.Attached || !d.written[aDay(oldDay)] {
-			t.Errorf("the second day is %v, written %v", d.held[aDay(oldDay)], d.written[aDay(oldDay)])
+		if d.seen().held[aDay(oldDay)] != archive.Attached || !d.seen().written[aDay(oldDay)] {
+			t.Errorf("the second day is %v, written %v", d.seen().held[aDay(oldDay)], d.seen().written[aDay(oldDay)])
 		}
 		if behind := a.metric("docket_archive_behind_seconds", ""); behind < (29*24*time.Hour).Seconds() || behind > (31*24*time.Hour).Seconds() {
 			t.Errorf("behind %v", time.Duration(behind)*time.Second)
@@ -293,8 +307,8 @@ func TestArchiving_FinishesADayThatIsOut(t *testing.T) {
 		a := runArchiving(t, d, b, "a", "03:00-04:00", nil)
 		defer a.stop()
 		pass(time.Hour)
-		if got := d.gone(); !slices.Equal(got, []string{oldDay + " a"}) || d.tries[olderDay] != 0 {
-			t.Errorf("dropped %q, tries %v", got, d.tries)
+		if got := d.gone(); !slices.Equal(got, []string{oldDay + " a"}) || d.seen().tries[olderDay] != 0 {
+			t.Errorf("dropped %q, tries %v", got, d.seen().tries)
 		}
 	})
 }
@@ -318,16 +332,16 @@ func TestArchiving_OneDeskAtATime(t *testing.T) {
 			t.Errorf("the desk without the duty shows %v days", due)
 		}
 		pass(2 * time.Hour)
-		if d.most != 1 {
-			t.Errorf("%d archives at the same time", d.most)
+		if d.seen().most != 1 {
+			t.Errorf("%d archives at the same time", d.seen().most)
 		}
 		by := map[string]int{}
 		for _, line := range d.gone() {
 			_, desk, _ := strings.Cut(line, " ")
 			by[desk]++
 		}
-		if len(d.held) != 0 || by["a"] < 3 || by["b"] < 10 {
-			t.Errorf("left %v, by desk %v", d.held, by)
+		if len(d.seen().held) != 0 || by["a"] < 3 || by["b"] < 10 {
+			t.Errorf("left %v, by desk %v", d.seen().held, by)
 		}
 	})
 }
@@ -370,7 +384,7 @@ func TestArchiving_FailuresAndWaits(t *testing.T) {
 			t.Errorf("%v failed, %v wait", failed, waits)
 		}
 		pass(5 * time.Hour)
-		if tries := d.tries[olderDay]; tries < 4 || tries > 8 {
+		if tries := d.seen().tries[olderDay]; tries < 4 || tries > 8 {
 			t.Errorf("%d tries in five hours", tries)
 		}
 		d.set(func() { delete(d.wrong, aDay(olderDay)) })
@@ -421,7 +435,7 @@ func TestArchiving_MakesRoomForConsumers(t *testing.T) {
 		})
 		defer a.stop()
 		pass(time.Hour)
-		if n := noteOf(t, b); len(d.gone()) != 0 || n.State != nightly.Waiting || n.Why != "the consumers fall behind" || d.held[aDay(olderDay)] != archive.Attached {
+		if n := noteOf(t, b); len(d.gone()) != 0 || n.State != nightly.Waiting || n.Why != "the consumers fall behind" || d.seen().held[aDay(olderDay)] != archive.Attached {
 			t.Fatalf("dropped %q, note %+v", d.gone(), n)
 		}
 		mu.Lock()
