@@ -49,6 +49,9 @@ var hints = map[Reason]string{
 	ReasonOther:          "see the brokers' logs",
 }
 
+// inconsistentHint is the advice where the members of a group do not agree how to share partitions.
+const inconsistentHint = "another member of the group has other shards, or is not Docket: give all programs the same DOCKET_SHARDS, give each shard its own group, and stop members with the old setting before others start"
+
 // FaultError is a lasting reason why something cannot be read or asked. Its text contains no message of a broker.
 type FaultError struct {
 	Reason    Reason
@@ -115,6 +118,8 @@ func fault(act, topic string, partition int32, err error) *FaultError {
 		f.Code, f.Hint = codeLoginAnswer, loginAnswerHint
 	}
 	switch f.Code {
+	case kerr.InconsistentGroupProtocol.Message:
+		f.Hint = inconsistentHint
 	case kerr.UnsupportedSaslMechanism.Message:
 		f.Hint = "the listener does not offer that mechanism: set DOCKET_KAFKA_SASL_MECHANISM to one of its sasl.enabled.mechanisms"
 	case kerr.TopicAuthorizationFailed.Message:

@@ -232,7 +232,7 @@ func TestShare_OtherRangesAreRefused(t *testing.T) {
 		})
 		kafkatest.Eventually(t, name+" is a fault", func() bool {
 			f, ok := second.Fault().(*kafka.FaultError)
-			return ok && f.Reason == kafka.ReasonGroup
+			return ok && f.Reason == kafka.ReasonGroup && strings.Contains(f.Hint, "give all programs the same DOCKET_SHARDS")
 		})
 		if err := second.end(); err != nil {
 			t.Errorf("%s: Run: %v", name, err)

@@ -38,7 +38,7 @@ var described = regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: "(.*?)", (?:
 // optional are settings without which some metrics and labels do not exist.
 var optional = []string{
 	"DOCKET_LANES=urgent,bulk", "DOCKET_COLLECTOR_URGENT=verdict=denied", "DOCKET_COLLECTOR_SHARE=label:id=2000/s",
-	"DOCKET_LIMIT_ROWS=450", "DOCKET_REDIS_URL=redis://127.0.0.1:1", "DOCKET_STATES=true",
+	"DOCKET_LIMIT_ROWS=450", "DOCKET_REDIS_URL=redis://127.0.0.1:1", "DOCKET_STATES=true", "DOCKET_ARCHIVE_TO=/srv/archive", "DOCKET_ARCHIVE_AFTER=90d",
 	"DOCKET_SHARDS=a=0-15,b=16-31", "DOCKET_SHARD=a", "DOCKET_COLLECTOR_KEY=decision_id",
 }
 

@@ -1,8 +1,8 @@
 package main
 
-// statesRow is empty where no desk keeps states and there are no shards, so each of its queries is quiet.
+// statesRow is empty where no desk keeps states or archives, and there are no shards, so each of its queries is quiet.
 func statesRow() row {
-	const none = "no states"
+	const none, noArchive = "no states", "DOCKET_ARCHIVE_AFTER is not set"
 	panels := []panel{
 		{
 			title: "Lag of the states", kind: "timeseries", w: 8, h: 7, unit: "s", none: none,
@@ -29,9 +29,31 @@ func statesRow() row {
 			about:   "Partitions of the source topics that DOCKET_SHARDS gives to no shard. Nobody reads them. Normal: 0.",
 			queries: []query{{expr: "max(docket_shard_unowned_partitions" + selected + ")", legend: "partitions"}},
 		},
+		{
+			title: "Days to archive", kind: "timeseries", w: 8, h: 7, unit: "short", none: noArchive,
+			about: "Of the desk with DOCKET_ARCHIVE_AFTER. due: days in the table that are old enough; failed: those whose last try failed; others: tries an hour. Normal: due 0 or 1, failed 0. docket archive list says why it waits.",
+			queries: []query{
+				{expr: "max(docket_archive_due_days" + selected + ")", legend: "due"},
+				{expr: "max(docket_archive_failed" + selected + ")", legend: "failed"},
+				{expr: "3600 * sum by (result) (" + rate("docket_archive_days_total") + ")", legend: "{{result}}"},
+			},
+		},
+		{
+			title: "Archive behind", kind: "timeseries", w: 8, h: 7, unit: "s", none: noArchive,
+			about:   "How long ago the oldest day in the table became old enough for the archive. Normal: below a day. It grows while the archive waits or fails.",
+			queries: []query{{expr: "max(docket_archive_behind_seconds" + selected + ")", legend: "behind"}},
+		},
+		{
+			title: "Archived by the desk", kind: "timeseries", w: 8, h: 7, unit: "short", none: noArchive,
+			about: "Rows and bytes of archives, an hour. Normal: those of one day, each night.",
+			queries: []query{
+				{expr: "3600 * sum(" + rate("docket_archive_rows_total") + ")", legend: "rows"},
+				{expr: "3600 * sum(" + rate("docket_archive_bytes_total") + ")", legend: "bytes"},
+			},
+		},
 	}
 	for i := range panels {
 		quietly(panels[i].queries)
 	}
-	return row{"States and shards", panels}
+	return row{"States, shards and archive", panels}
 }

@@ -20,6 +20,7 @@ import (
 
 // keeping is a table of states, and what is new in it.
 type keeping struct {
+	none     error // of Flips
 	mu       sync.Mutex
 	rounds   map[string]int // by desk
 	next     state.Round
@@ -65,7 +66,16 @@ func (k *keeping) Flips(_ context.Context, q state.FlipQuery) ([]state.Flip, sta
 			out = append(out, f)
 		}
 	}
-	return out, state.Mark{}, nil
+	return out, state.Mark{}, k.none
+}
+
+// Before anything is stored there are no states, and nothing to tell of them.
+func TestStateAlerts_NothingStoredYet(t *testing.T) {
+	t.Parallel()
+	k := &keeping{none: state.ErrNone}
+	if err := NewStateAlerts(state.Watch{Paths: []string{"*"}}, 0, k, newAlertLedger(), nil).check(t.Context(), time.Now()); err != nil {
+		t.Error(err)
+	}
 }
 
 func (k *keeping) Denials(_ context.Context, limit int) ([]state.Denial, error) {

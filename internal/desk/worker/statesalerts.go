@@ -87,6 +87,9 @@ func (a *StateAlerts) flips(ctx context.Context, now time.Time) error {
 	last := told
 	for {
 		found, _, err := a.news.Flips(ctx, state.FlipQuery{After: last, Limit: newsPage})
+		if errors.Is(err, state.ErrNone) {
+			return nil // nothing was stored yet
+		}
 		if err != nil {
 			return err
 		}

@@ -33,6 +33,13 @@ type Shelf interface {
 	String() string
 }
 
+// Aging is a [Shelf] that keeps files in storage classes by the age of their day.
+type Aging interface {
+	// Age moves each file to the class of its age, and returns how many it moved. goOn is asked before each. It may be
+	// killed at any point and run again.
+	Age(ctx context.Context, goOn func() error) (files int, err error)
+}
+
 // Folder returns the folder of a table's files of a day, with a slash at its end. Engines read the first part as a
 // table, and the second as its column day.
 func Folder(table string, day Day) string { return table + "/day=" + day.String() + "/" }
@@ -96,3 +103,11 @@ func (d Day) Next() Day { return Day{d.AddDate(0, 0, 1)} }
 
 // Settled reports whether the day may be archived: it is before yesterday.
 func (d Day) Settled(now time.Time) bool { return d.Before(DayOf(now).AddDate(0, 0, -1)) }
+
+// Waits reports whether an error says that a day is not ready yet and nothing is wrong: its decisions are not counted,
+// another process works on it, or an error of another rule says so by a method Waits.
+func Waits(err error) bool {
+	var uncounted *UncountedError
+	var other interface{ Waits() bool }
+	return errors.Is(err, ErrBusy) || errors.As(err, &uncounted) || errors.As(err, &other) && other.Waits()
+}

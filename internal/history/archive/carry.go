@@ -31,6 +31,19 @@ type Held struct {
 	Bytes    int64 // with indexes
 }
 
+// Once returns each day once, at its first place. A day that is out of the table comes first, and one with a partition
+// of its own has no rows in the default partition.
+func Once(held []Held) (days []Held) {
+	seen := map[Day]bool{}
+	for _, h := range held {
+		if !seen[h.Day] {
+			days = append(days, h)
+		}
+		seen[h.Day] = true
+	}
+	return days
+}
+
 // Shape has the columns of a row.
 type Shape struct {
 	Columns []Column
@@ -142,6 +155,7 @@ type Step string
 
 // The steps, in their order.
 const (
+	StepTaken    Step = "taken" // of a restore: no other process works on the day
 	StepOpened   Step = "opened"
 	StepReading  Step = "reading"
 	StepWritten  Step = "written"
@@ -163,6 +177,10 @@ type Carrier struct {
 	Told func(Step)
 	// WithoutStates archives days whose decisions the states of subjects lack.
 	WithoutStates bool
+	// GoOn is asked after the steps at which an archive may stop: opened, written and verified. An error stops it there,
+	// and the next run continues from that step. A day that is out of the table is finished without a question. nil: it
+	// never stops.
+	GoOn func(Step) error
 	// PartRows limits the rows of a part; 0: a million lines, or four million rows of Parquet.
 	PartRows int64
 	// Lines writes gzip JSON lines (FormatLines) and not Parquet.
@@ -224,7 +242,9 @@ func (c *Carrier) Archive(ctx context.Context, day Day, keep bool) (done Archive
 		return done, err
 	}
 	done.LeftOut = shape.LeftOut
-	c.tell(StepOpened)
+	if err := c.reach(StepOpened, where); err != nil {
+		return done, err
+	}
 
 	m, err := c.fitting(ctx, s, shape, day)
 	if err != nil {
@@ -236,13 +256,17 @@ func (c *Carrier) Archive(ctx context.Context, day Day, keep bool) (done Archive
 			if m, err = c.write(ctx, s, shape, day, keep); err != nil {
 				return done, err
 			}
-			c.tell(StepWritten)
+			if err := c.reach(StepWritten, where); err != nil {
+				return done, err
+			}
 		}
 		done.Archive, done.Rows, done.Bytes, done.Files = m.Name(), m.Rows, m.Bytes(), len(m.Files)
 		if err := Prove(ctx, c.Shelf, m); err != nil {
 			return done, fmt.Errorf("read back: %w", err)
 		}
-		c.tell(StepVerified)
+		if err := c.reach(StepVerified, where); err != nil {
+			return done, err
+		}
 		if keep {
 			return done, nil
 		}
@@ -280,6 +304,15 @@ func (c *Carrier) format() int {
 		return FormatLines
 	}
 	return FormatParquet
+}
+
+// reach tells of a step at which the archive may stop, and asks whether it has to.
+func (c *Carrier) reach(s Step, where Location) error {
+	c.tell(s)
+	if c.GoOn == nil || where == Leaving {
+		return nil
+	}
+	return c.GoOn(s)
 }
 
 func (c *Carrier) tell(s Step) {

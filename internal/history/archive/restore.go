@@ -33,6 +33,7 @@ func (c *Carrier) Restore(ctx context.Context, day Day) (done Restored, err erro
 		return done, err
 	}
 	defer s.Close()
+	c.tell(StepTaken)
 	all, err := Whole(ctx, c.Shelf, c.Table.Name(), &day)
 	if err != nil {
 		return done, err // also for a broken one, because its rows would be missing

@@ -85,7 +85,7 @@ func (s *search) days(ctx context.Context, limits Limits) {
 	}
 	switch {
 	case found.Days > 0:
-		s.looked(name, fmt.Sprintf("%d days", found.Days))
+		s.looked(name, days(found.Days))
 	case len(found.Gaps) == 0:
 		s.looked(name, "there are none")
 	}
@@ -148,4 +148,12 @@ func (s *search) plainly(err error) error {
 		return fmt.Errorf("it timed out after %v", s.look.Limits.withDefaults().Within.Round(time.Millisecond))
 	}
 	return err
+}
+
+// days is a number of days in words.
+func days(n int) string {
+	if n == 1 {
+		return "1 day"
+	}
+	return fmt.Sprintf("%d days", n)
 }

@@ -666,7 +666,7 @@ func TestFind_ArchivedDays(t *testing.T) {
 	if len(a.Archived) != 1 || a.Archived[0].ID != "d-1" || a.Archived[0].Archived.Day != "2026-05-01" || !a.Complete() || a.Nowhere() || len(a.Found) != 0 {
 		t.Fatalf("%+v", a)
 	}
-	if i := slices.IndexFunc(a.Looked, func(p Searched) bool { return p.String() == "archived days in "+w.shelf+": 1 days" }); i < 0 {
+	if i := slices.IndexFunc(a.Looked, func(p Searched) bool { return p.String() == "archived days in "+w.shelf+": 1 day" }); i < 0 {
 		t.Errorf("looked at %v", a.Looked)
 	}
 	row := a.Archived[0]

@@ -2,7 +2,9 @@ package state
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -12,10 +14,11 @@ type Watch struct {
 	Paths    []string // whole, or all below one if it ends in "/*"
 }
 
-// ErrWatch says that a text is no [Watch].
-var ErrWatch = errors.New("want subject=NAME,NAME;path=PATH,PATH/*")
+// ErrWatch says that a text is not a [Watch].
+var ErrWatch = errors.New("write it like subject=alice,bob;path=admin/*")
 
-// ParseWatch reads a watch as in settings, like subject=alice,bob;path=admin/*. An empty text names nothing.
+// ParseWatch reads a watch as in settings, like subject=alice,bob;path=admin/*. An empty text names nothing. An error
+// is an [ErrWatch] that names the entry.
 func ParseWatch(text string) (w Watch, err error) {
 	for part := range strings.SplitSeq(text, ";") {
 		if part = strings.TrimSpace(part); part == "" {
@@ -23,12 +26,15 @@ func ParseWatch(text string) (w Watch, err error) {
 		}
 		name, list, ok := strings.Cut(part, "=")
 		if !ok || name != "subject" && name != "path" {
-			return Watch{}, ErrWatch
+			return Watch{}, wrongWatch(part, "begins with neither subject= nor path=")
 		}
 		for one := range strings.SplitSeq(list, ",") {
 			one = strings.TrimSpace(one)
-			if one == "" || len(one) > MostKey {
-				return Watch{}, ErrWatch
+			switch {
+			case one == "":
+				return Watch{}, wrongWatch(part, "has an empty name")
+			case len(one) > MostKey:
+				return Watch{}, wrongWatch(part, fmt.Sprintf("has a name of more than %d bytes", MostKey))
 			}
 			if name == "subject" {
 				w.Subjects = append(w.Subjects, one)
@@ -38,6 +44,14 @@ func ParseWatch(text string) (w Watch, err error) {
 		}
 	}
 	return w, nil
+}
+
+func wrongWatch(entry, wrong string) error {
+	const most = 40
+	if len(entry) > most {
+		entry = entry[:most] + "..."
+	}
+	return fmt.Errorf("entry %s %s; %w", strconv.QuoteToASCII(entry), wrong, ErrWatch)
 }
 
 // Subject says whether the subject of a key is watched.

@@ -2,6 +2,7 @@ package state
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,8 +18,11 @@ func TestWatch_Forms(t *testing.T) {
 			t.Errorf("%q: %v\n%s", text, err, diff)
 		}
 	}
-	for _, text := range []string{"alice", "subject=", "subject=a,,b", "subjects=a", "path"} {
-		if _, err := ParseWatch(text); !errors.Is(err, ErrWatch) {
+	for text, entry := range map[string]string{
+		"alice": `entry "alice" begins`, "subject=": `entry "subject=" has an empty name`, "path=a;subject=a,,b": `entry "subject=a,,b" has an empty name`,
+		"path=x;subjects=a": `entry "subjects=a" begins`, "path": `entry "path" begins`, "path=" + strings.Repeat("x", MostKey+1): "has a name of more than",
+	} {
+		if _, err := ParseWatch(text); !errors.Is(err, ErrWatch) || !strings.Contains(err.Error(), entry) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

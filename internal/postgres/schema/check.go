@@ -69,6 +69,12 @@ func (s *Schema) Check(ctx context.Context, probe func(ctx context.Context, at t
 		}
 		checks = append(checks, c)
 	}
+	switch c, err := checkArchive(ctx, conn); {
+	case err != nil:
+		return append(checks, failed("catalog", db.Clean("read the note of the archive", err)))
+	case c != nil:
+		checks = append(checks, *c)
+	}
 	if err := probe(ctx, time.Now()); err != nil {
 		return append(checks, failed("write", err))
 	}

@@ -30,29 +30,29 @@ SELECT c.relkind = 'p', EXISTS (SELECT FROM pg_constraint WHERE conrelid = c.oid
 func checkPartitions(ctx context.Context, conn *pgx.Conn) (Check, error) {
 	const name = "partitions"
 	var partitioned, begun, fallback, function bool
-	var unlogged, days, leaving int
+	var unlogged, ready, leaving int
 	if _, err := conn.Exec(ctx, `BEGIN READ ONLY; SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO, YMD'`); err != nil {
 		return Check{}, err
 	}
 	defer func() { _, _ = conn.Exec(ctx, db.RollbackSQL) }() // an error shows at the next statement
-	err := conn.QueryRow(ctx, partitionsSQL).Scan(&partitioned, &begun, &fallback, &function, &unlogged, &days, &leaving)
+	err := conn.QueryRow(ctx, partitionsSQL).Scan(&partitioned, &begun, &fallback, &function, &unlogged, &ready, &leaving)
 	switch {
 	case err != nil:
 		return Check{}, err
 	case begun:
 		return Check{Name: name, Level: Warn, Detail: "a migration to partitions is under way or was left off", Hint: "run `consumer migrate`; until it is done, decisions more than one day ahead are parked"}, nil
 	case leaving > 0 && unlogged == 0:
-		return Check{Name: name, Level: Warn, Detail: fmt.Sprintf("%d days are out of the table and not dropped: an archive is under way or was left off", leaving),
+		return Check{Name: name, Level: Warn, Detail: days(leaving, "is", "are") + " out of the table and not dropped: an archive is under way or was left off",
 			Hint: "searches do not find their rows: `docket archive list` names them, `docket archive --day DAY` finishes one"}, nil
 	case !partitioned:
 		return Check{Name: name, Level: Warn, Detail: "the table has no partitions", Hint: "run `consumer migrate`; a table without partitions gets slower as it grows, and retention needs DELETE"}, nil
 	case unlogged > 0:
 		return Check{Name: name, Level: Fail, Detail: fmt.Sprintf("%d partitions are unlogged: a crash empties them", unlogged), Hint: "ALTER TABLE ... SET LOGGED for each"}, nil
 	case !function:
-		return Check{Name: name, Detail: fmt.Sprintf("%d days from today have partitions, which are not made by Docket", min(days, 366))}, nil
+		return Check{Name: name, Detail: days(min(ready, 366), "has", "have") + " a partition from today on, which Docket does not make"}, nil
 	case !fallback:
 		return Check{Name: name, Level: Warn, Detail: "there is no default partition", Hint: "a decision without a partition for its time holds everything: CREATE TABLE decision_logs_default PARTITION OF decision_logs DEFAULT"}, nil
-	case days < 2:
+	case ready < 2:
 		return Check{Name: name, Level: Warn, Detail: "tomorrow has no partition", Hint: "see DOCKET_PARTITIONS_AHEAD and the consumer's log, or SELECT decision_logs_make_partitions(7)"}, nil
 	}
 	strays, err := countStrays(ctx, conn)
@@ -63,7 +63,7 @@ func checkPartitions(ctx context.Context, conn *pgx.Conn) (Check, error) {
 		return Check{Name: name, Level: Warn, Detail: "the default partition has " + strays,
 			Hint: "check the clocks of the senders; rows move out when their day gets its partition"}, nil
 	}
-	return Check{Name: name, Detail: fmt.Sprintf("ready for %d days from today", days)}, nil
+	return Check{Name: name, Detail: fmt.Sprintf("ready for %d days from today", ready)}, nil
 }
 
 // countStrays says how many rows the default partition has, in words, up to a thousand; empty where there are none.
@@ -90,4 +90,12 @@ func countStrays(ctx context.Context, conn *pgx.Conn) (string, error) {
 		return fmt.Sprintf("%d rows or more", most), nil
 	}
 	return fmt.Sprintf("%d rows", n), nil
+}
+
+// days is a number of days with its verb.
+func days(n int, one, several string) string {
+	if n == 1 {
+		return "1 day " + one
+	}
+	return fmt.Sprintf("%d days %s", n, several)
 }

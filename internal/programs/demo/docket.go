@@ -77,8 +77,11 @@ func shellWord(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// commands are lines for a shell: how to reach the demo's database and Kafka, and three questions about the data. id is
-// a denied decision.
+// subject is the one of the demo's decisions: OPA's only client, by DOCKET_READER_SUBJECT without its port.
+const subject = "127.0.0.1"
+
+// commands are lines for a shell: how to reach the demo's database and Kafka, and questions about the data. id is a
+// denied decision.
 func (d Docket) commands(databaseURL, broker, id string) []string {
 	var lines []string
 	if d.Folder != "" {
@@ -89,6 +92,8 @@ func (d Docket) commands(databaseURL, broker, id string) []string {
 		d.Command+" why "+id,
 		d.Command+" logs --denied",
 		d.Command+" dlq groups",
+		d.Command+" state "+subject,
+		d.Command+" flips",
 	)
 }
 
@@ -104,7 +109,8 @@ func (s *show) stayUp(ctx context.Context) error {
 	}
 	s.screen.say("\nThe demo stays up until Ctrl-C. Its programs log to %s.", s.cfg.Dir)
 	s.screen.say("Paste these lines into another terminal. They explain one denied decision, list the latest denied decisions, and\n" +
-		"group the dead letters by cause. With psql installed, psql \"$DOCKET_DATABASE_URL\" works, too.")
+		"group the dead letters by cause. docket state shows the newest answer on each path of the client " + subject + ", and docket\n" +
+		"flips shows when an answer changed; the desk keeps both. With psql installed, psql \"$DOCKET_DATABASE_URL\" works, too.")
 	if s.cfg.Docket.Command != "docket" {
 		s.screen.say("Their output suggests further docket commands: run these as %s.", s.cfg.Docket.Command)
 	}

@@ -82,11 +82,13 @@ func TestCommands_Golden(t *testing.T) {
 		"go run ./cmd/docket why id",
 		"go run ./cmd/docket logs --denied",
 		"go run ./cmd/docket dlq groups",
+		"go run ./cmd/docket state 127.0.0.1",
+		"go run ./cmd/docket flips",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%s", strings.Join(got, "\n"))
 	}
-	if got := (Docket{Command: "/bin/docket"}).commands("url", "h:2", "id"); len(got) != 4 || got[1] != "/bin/docket why id" {
+	if got := (Docket{Command: "/bin/docket"}).commands("url", "h:2", "id"); len(got) != 6 || got[1] != "/bin/docket why id" {
 		t.Errorf("%s", strings.Join(got, "\n"))
 	}
 }

@@ -55,6 +55,7 @@ func settings(program string, at conservation.Places, dir, httpAddr string) []st
 		"DOCKET_LOG_FORMAT=json",
 		"DOCKET_DESK_API_ADDR=",
 		"DOCKET_DESK_RETRY_KINDS=",
+		"DOCKET_STATES=true",
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"docket/internal/desk/notify"
 	"docket/internal/history/reader"
 	"docket/internal/history/state"
+	"docket/internal/postgres/db"
 	"docket/internal/programs/cli"
 	"docket/internal/record/subject"
 	"docket/internal/service/config"
@@ -47,6 +48,7 @@ func Judges() config.Judges {
 			}
 			return ""
 		},
+		"DOCKET_ARCHIVE_DATABASE_URL": db.Complaint,
 		"DOCKET_STATES_WATCH": func(text string) string {
 			_, err := state.ParseWatch(text)
 			return said(err)

@@ -19,12 +19,19 @@ type parts struct {
 	sources    []*kafka.Source
 	db         *store.Store
 	ledger     *ledgerdb.Ledger
+	owner      *store.Store // by which days are archived: db, or as another role
 	asked      *store.Store // a pool for the API, so that its clients cannot use up the connections of the desk
 	publisher  *kafka.Publisher
 	everywhere *inspect.Everywhere // all shards; nil: there is one database
 	reader     *kafka.Reader
 	watched    []*kafka.Reader // of every shard, with all partitions
 	close      func()          // closes what was opened, in reverse order
+}
+
+// after closes something more, before everything else.
+func (p *parts) after(more func()) {
+	before := p.close
+	p.close = func() { more(); before() }
 }
 
 // How dead letters are read: in portions that one transaction takes, and of which little has to be read again.
@@ -56,6 +63,13 @@ func open(s config.Settings, o Options, log zerolog.Logger, reg prometheus.Regis
 		return nil, err
 	}
 	closers = append(closers, p.db.Close)
+	p.owner = p.db
+	if archive, own := s.ForArchive(); own {
+		if p.owner, err = app.OpenDatabaseFor("archive", archive, config.Desk, o.DialDatabase, log); err != nil {
+			return nil, err
+		}
+		closers = append(closers, p.owner.Close)
+	}
 	if p.asked, err = app.OpenDatabaseFor("api", s, config.Desk, o.DialDatabase, log); err != nil {
 		return nil, err
 	}

@@ -70,6 +70,11 @@ func (p *Program) work(reg prometheus.Registerer) error {
 			return err
 		}
 	}
+	if s.ArchiveAge() > 0 {
+		if err := p.archiveDays(reg); err != nil {
+			return err
+		}
+	}
 	return p.openAPI(NewTrial(s, ledgerdb.New(p.parts.asked.DB), p.parts.asked), horizon, reg)
 }
 

@@ -4,13 +4,84 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+
+	"docket/internal/history/archive/nightly"
 )
+
+const (
+	archiveTo             = "DOCKET_ARCHIVE_TO"
+	archiveAfter          = "DOCKET_ARCHIVE_AFTER"
+	archiveHours          = "DOCKET_ARCHIVE_HOURS"
+	archiveClasses        = "DOCKET_ARCHIVE_CLASSES"
+	archiveDatabaseSecret = "DOCKET_ARCHIVE_DATABASE_URL" //nolint:gosec // the name of a setting
+)
+
+// ArchiveAge returns the age in days from which on the desk archives days. 0: it archives none.
+func (s Settings) ArchiveAge() int {
+	days, err := nightly.ParseAge(s.ArchiveAfter)
+	if err != nil {
+		return 0
+	}
+	return days
+}
+
+// QuietHours returns the hours in which the desk archives days.
+func (s Settings) QuietHours() nightly.Hours {
+	hours, _ := nightly.ParseHours(s.ArchiveHours) // Load refuses others
+	return hours
+}
+
+// StorageClasses returns the storage classes of archives.
+func (s Settings) StorageClasses() nightly.Classes {
+	classes, _ := nightly.ParseClasses(s.ArchiveClasses) // Load refuses others
+	return classes
+}
+
+// ForArchive returns the settings with the database connection of the archive. own reports whether it is another than
+// that of the desk.
+func (s Settings) ForArchive() (of Settings, own bool) {
+	if s.ArchiveDatabaseURL == "" {
+		return s, false
+	}
+	s.DatabaseURL, s.asked = s.ArchiveDatabaseURL, false
+	files := map[string]string{}
+	if path, ok := s.files[archiveDatabaseSecret]; ok {
+		files[databaseVariable] = path
+	}
+	s.files = files
+	return s, true
+}
+
+// nightly looks at an archive that runs by itself.
+func (l *loader) nightly() {
+	s := l.settings
+	if s.ArchiveAfter != "" {
+		if _, err := nightly.ParseAge(s.ArchiveAfter); err != nil {
+			l.complain(archiveAfter, "%s %v", quote(s.ArchiveAfter), err)
+		} else if s.ArchiveTo == "" && l.fine(archiveTo) {
+			l.complain(archiveAfter, "is set without %s; name the directory or bucket of the archives", archiveTo)
+		}
+	}
+	if _, err := nightly.ParseHours(s.ArchiveHours); err != nil {
+		l.complain(archiveHours, "%s %v", quote(s.ArchiveHours), err)
+	}
+	if _, err := nightly.ParseClasses(s.ArchiveClasses); err != nil {
+		l.complain(archiveClasses, "%s %v", quote(s.ArchiveClasses), err)
+	} else if s.ArchiveClasses != "" && s.ArchiveTo != "" && !strings.HasPrefix(s.ArchiveTo, "s3://") && l.fine(archiveTo) {
+		l.complain(archiveClasses, "is for a bucket, and %s is a directory; remove one of them", archiveTo)
+	}
+	for variable, text := range map[string]string{archiveHours: s.ArchiveHours, archiveDatabaseSecret: s.ArchiveDatabaseURL.Reveal()} {
+		if text != "" && s.ArchiveAfter == "" && l.fine(variable, archiveAfter) {
+			l.complain(variable, "is set without %s; set it, or remove this setting", archiveAfter)
+		}
+	}
+}
 
 // bucketName is what S3 allows as the name of a bucket.
 var bucketName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
 
 func (l *loader) archive() {
-	const to, endpoint, access, secret, ca = "DOCKET_ARCHIVE_TO", "DOCKET_ARCHIVE_S3_ENDPOINT", "DOCKET_ARCHIVE_S3_ACCESS_KEY", "DOCKET_ARCHIVE_S3_SECRET_KEY", "DOCKET_ARCHIVE_S3_CA"
+	const to, endpoint, access, secret, ca = archiveTo, "DOCKET_ARCHIVE_S3_ENDPOINT", "DOCKET_ARCHIVE_S3_ACCESS_KEY", "DOCKET_ARCHIVE_S3_SECRET_KEY", "DOCKET_ARCHIVE_S3_CA"
 	s := l.settings
 	scheme, rest, isURL := strings.Cut(s.ArchiveTo, "://")
 	bucket, _, _ := strings.Cut(rest, "/")

@@ -32,6 +32,7 @@ func (l *loader) relations() {
 		l.deskRetries()
 		l.deskAPI()
 		l.archive()
+		l.nightly()
 	case Collector:
 		l.uploads()
 		l.uploaders()

@@ -101,6 +101,7 @@ func (s Settings) WithArchive(of Settings) Settings {
 
 func (s *Settings) archivesOf(of Settings) {
 	s.ArchiveTo, s.ArchiveS3Endpoint, s.ArchiveS3Region = of.ArchiveTo, of.ArchiveS3Endpoint, of.ArchiveS3Region
+	s.ArchiveClasses = of.ArchiveClasses
 	s.ArchiveS3AccessKey, s.ArchiveS3SecretKey, s.ArchiveS3CA = of.ArchiveS3AccessKey, of.ArchiveS3SecretKey, of.ArchiveS3CA
 }
 
@@ -157,20 +158,21 @@ func (l *loader) shards() {
 	for _, err := range wrong {
 		l.complain(shardsVariable, "%v", err)
 	}
-	if len(wrong) > 0 {
-		return
-	}
+	whole := len(wrong) == 0
 	_, named := m.Shard(s.ShardName)
 	switch {
 	case s.ShardName == "":
 		l.unnamed()
-	case !named:
+	case !named && whole: // otherwise it may be in the entry that is wrong
 		l.complain(shardVariable, "%s is not a shard; allowed: %s", quote(s.ShardName), strings.Join(m.Names(), ", "))
 	}
 	if key := "DOCKET_COLLECTOR_KEY"; l.program == Collector && s.CollectorKey != "decision_id" && l.fine(key) {
 		l.complain(key, "%s does not keep a decision in one shard; set it to decision_id with %s", quote(s.CollectorKey), shardsVariable)
 	}
-	l.urls(m)
+	l.urls(m, whole)
+	if !whole {
+		return
+	}
 	if s.shards = m; named && (l.program == Collector || l.fine(urlsVariable)) {
 		*s = s.ofShard(s.ShardName)
 	}
@@ -186,8 +188,8 @@ func (l *loader) unnamed() {
 	}
 }
 
-// urls looks at the database of each shard.
-func (l *loader) urls(m shards.Map) {
+// urls looks at the database of each shard. whole says that the map has all shards of the setting.
+func (l *loader) urls(m shards.Map, whole bool) {
 	s := &l.settings
 	if s.ShardURLs == "" || !l.fine(urlsVariable) {
 		return
@@ -202,12 +204,12 @@ func (l *loader) urls(m shards.Map) {
 			wrong = append(wrong, fmt.Errorf("has no entry for shard %s", of))
 		case l.judges[databaseVariable] != nil:
 			if text := l.judges[databaseVariable](url); text != "" {
-				wrong = append(wrong, fmt.Errorf("the URL of shard %s %s", of, text))
+				wrong = append(wrong, fmt.Errorf("the URL of shard %s cannot be used: %s", of, text))
 			}
 		}
 	}
 	for of, url := range urls {
-		if _, known := m.Shard(of); !known {
+		if _, known := m.Shard(of); !known && whole {
 			wrong = append(wrong, errors.New("has an entry for a shard that "+shardsVariable+" does not name"))
 		}
 		for other, same := range urls {

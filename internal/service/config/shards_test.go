@@ -89,6 +89,8 @@ func TestShards_Complaints(t *testing.T) {
 		"no name of a URL": {Desk, []string{threeShards, threeURLs + " postgres://d/x?a=b a=postgres://e/x"}, []string{"DOCKET_SHARD_URLS: entry 4 is not NAME=URL", "DOCKET_SHARD_URLS: entry 5 has the name of an entry before"}},
 		"collector": {Collector, []string{threeShards, "DOCKET_COLLECTOR_TOKENS=a:0123456789abcdef"},
 			[]string{"DOCKET_SHARD: is missing", "DOCKET_COLLECTOR_KEY: \"requested_by\" does not keep a decision in one shard"}},
+		"all at once": {Desk, []string{"DOCKET_SHARDS=a=0-3,b", "DOCKET_SHARD=b", "DOCKET_SHARD_URLS=b=postgres://b/x z"},
+			[]string{"DOCKET_SHARDS: entry \"b\"", "DOCKET_SHARD_URLS: entry 2 is not NAME=URL", "DOCKET_SHARD_URLS: has no entry for shard a"}},
 		"a home of another": {Consumer, []string{database, threeShards, "DOCKET_SHARD=a", "DOCKET_KAFKA_TOPIC=x-a", "DOCKET_KAFKA_DLQ_TOPIC=x"}, []string{`DOCKET_KAFKA_DLQ_TOPIC: "x-a" is already the topic of DOCKET_KAFKA_TOPIC`}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -107,6 +109,16 @@ func TestShards_Complaints(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestShards_URLsAreJudgedInWords(t *testing.T) {
+	t.Parallel()
+	_, _, err := LoadWith(Desk, []string{threeShards, threeURLs}, Judges{databaseVariable: func(string) string { return "it is not a URL" }})
+	for _, of := range []string{"a", "b", "c"} {
+		if want := "DOCKET_SHARD_URLS: the URL of shard " + of + " cannot be used: it is not a URL"; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
 	}
 }
 

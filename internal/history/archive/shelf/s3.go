@@ -14,11 +14,13 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
 
 	"docket/internal/history/archive"
+	"docket/internal/history/archive/nightly"
 	"docket/internal/service/config"
 )
 
@@ -58,7 +60,7 @@ func Open(where string, s config.Settings) (archive.Shelf, error) {
 	if err != nil {
 		return nil, &archive.ShelfError{Err: errors.New("the address of the object storage is not valid"), Do: "check DOCKET_ARCHIVE_S3_ENDPOINT"}
 	}
-	return &bucket{client: client, transport: transport, name: name, prefix: prefix}, nil
+	return &bucket{client: client, transport: transport, name: name, prefix: prefix, classes: s.StorageClasses(), now: time.Now}, nil
 }
 
 // creds are those of the settings, else those that AWS or Kubernetes gives the machine.
@@ -79,6 +81,8 @@ type bucket struct {
 	client       *minio.Client
 	transport    *http.Transport
 	name, prefix string
+	classes      nightly.Classes
+	now          func() time.Time
 }
 
 func (b *bucket) String() string { return "s3://" + b.name + "/" + b.prefix }
@@ -86,7 +90,7 @@ func (b *bucket) String() string { return "s3://" + b.name + "/" + b.prefix }
 // Put uploads in pieces, each with a checksum that the server verifies. The object appears when all of it is there.
 func (b *bucket) Put(ctx context.Context, name string, r io.Reader) error {
 	_, err := b.client.PutObject(ctx, b.name, b.prefix+name, source{r}, -1, minio.PutObjectOptions{
-		PartSize: partSize, NumThreads: 1, ContentType: kind(name), Checksum: minio.ChecksumCRC32C, DisableContentSha256: b.client.EndpointURL().Scheme == "https",
+		PartSize: partSize, NumThreads: 1, ContentType: kind(name), StorageClass: b.class(name), Checksum: minio.ChecksumCRC32C, DisableContentSha256: b.client.EndpointURL().Scheme == "https",
 	})
 	return failed(ctx, err)
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"docket/internal/history/archive"
+	"docket/internal/history/archive/nightly"
 	"docket/internal/programs/cli/frame"
 	"docket/internal/programs/cli/term"
 	"docket/internal/record/subject"
@@ -65,8 +65,8 @@ func Command(call frame.Call) *cobra.Command {
 
 // cut is the first day that is too young for --older-than.
 func (x *export) cut(older string) (archive.Day, error) {
-	n, err := strconv.Atoi(strings.TrimSuffix(older, "d"))
-	if err != nil || !strings.HasSuffix(older, "d") || n < 1 || n > 36500 {
+	n, err := nightly.ParseAge(older)
+	if err != nil {
 		return archive.Day{}, frame.Misuse("--older-than must be a number of days like 90d, not %s", term.Quoted(older))
 	}
 	return archive.Day{Time: archive.DayOf(x.Now()).AddDate(0, 0, -n)}, nil
@@ -266,19 +266,7 @@ func (x *export) chosen() (func(context.Context) (due, error), error) {
 
 func (x *export) olderThan(ctx context.Context, cut archive.Day) ([]archive.Held, error) {
 	held, err := x.Sys.Days.Days(ctx, cut)
-	if err != nil {
-		return nil, err
-	}
-	// Interrupted days come first, then each day once. A day with a partition of its own has no rows in the default partition.
-	var days []archive.Held
-	seen := map[archive.Day]bool{}
-	for _, h := range held {
-		if !seen[h.Day] {
-			days = append(days, h)
-		}
-		seen[h.Day] = true
-	}
-	return days, nil
+	return archive.Once(held), err
 }
 
 func archivedLine(d archive.Archived, keep bool) string {

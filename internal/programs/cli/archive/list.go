@@ -18,7 +18,7 @@ type list struct{ base }
 func listCommand(call frame.Call) *cobra.Command {
 	l := &list{base{Call: call}}
 	c := &cobra.Command{
-		Use: "list [flags]", Short: "List archives, and days that docket archive left unfinished", DisableFlagsInUseLine: true,
+		Use: "list [flags]", Short: "List archives, unfinished days, and how far the desk's own archive is", DisableFlagsInUseLine: true,
 		Example: "  docket archive list --from s3://archive/docket", Args: frame.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	c.Flags().StringVar(&l.place, "from", "", whereText)
@@ -47,12 +47,13 @@ func (l *list) listed(ctx context.Context) error {
 			if superseded[m.Name()] {
 				note = "superseded"
 			}
-			rows = append(rows, term.Cells(m.Day, contents(m), term.Grouped(m.Rows), sized(m.Bytes()), fmt.Sprint(len(m.Files)), term.Stamp(m.CreatedAt), term.Brief(m.CreatedBy), m.Name(), note))
+			rows = append(rows, term.Cells(m.Day, contents(m), formatOf(m), term.Grouped(m.Rows), sized(m.Bytes()), fmt.Sprint(len(m.Files)), term.Stamp(m.CreatedAt), term.Brief(m.CreatedBy), m.Name(), note))
 		}
-		l.Table([]term.Column{{Title: "day"}, {Title: "of"}, {Title: "rows", Right: true}, {Title: "bytes", Right: true}, {Title: "files", Right: true}, {Title: "made"}, {Title: "by", Rank: 2},
+		l.Table([]term.Column{{Title: "day"}, {Title: "of"}, {Title: "format", Rank: 3}, {Title: "rows", Right: true}, {Title: "bytes", Right: true}, {Title: "files", Right: true}, {Title: "made"}, {Title: "by", Rank: 2},
 			{Title: "archive", Rank: 1}, {Title: ""}}, rows, "")
 	}
 	l.leftOff(ctx)
+	l.nightly(ctx)
 	return broken
 }
 

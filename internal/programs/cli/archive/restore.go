@@ -82,7 +82,11 @@ func (r *restore) restored(ctx context.Context, day archive.Day, by string) erro
 		defer end()
 		carrier.Take = take
 	}
+	p := r.beat(day.String(), "waiting for the day; another docket process may work on it")
+	told := carrier.Told
+	carrier.Told = func(step archive.Step) { p.reach(step, told) }
 	done, err := carrier.Restore(ctx, day)
+	p.end()
 	if err != nil {
 		return fmt.Errorf("%s: %w", day, err)
 	}

@@ -47,7 +47,7 @@ func Flips(call frame.Call) *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVar(&fl.since, "since", "", "only decisions since `TIME` (default: all flips that are kept)")
-	f.StringVar(&fl.subject, "subject", "", "only this `SUBJECT`, whole")
+	f.StringVar(&fl.subject, "subject", "", "only the subject with this `VALUE`, whole, as docket state has it")
 	f.StringArrayVar(&fl.paths, "path", nil, "only this `PATH`, or all below it: 'authz/*'")
 	f.IntVarP(&fl.limit, "limit", "n", defaultFlips, "show at most `N` flips, 1 to 1000; with -f: N past ones first")
 	f.BoolVarP(&fl.follow, "follow", "f", false, "show the last flips, then new ones as they are noted, until Ctrl-C")

@@ -130,7 +130,7 @@ func (st *states) stateRows(all []state.State) {
 		}
 		since := s.Since.Time.Format(instant)
 		if s.Late > 0 {
-			since = "about " + since
+			since += " ?"
 		}
 		rows = append(rows, []term.Cell{
 			{Full: term.Brief(s.Path)}, {Full: string(s.Verdict)}, {Full: since}, {Full: s.LastSeen.Format(instant), Brief: term.Ago(s.LastSeen, now)},
@@ -140,7 +140,7 @@ func (st *states) stateRows(all []state.State) {
 	st.Table(columns, rows, "")
 	for i := range all {
 		if all[i].Late > 0 {
-			st.Tell("about: decisions that came late had another verdict meanwhile; docket why searches since when\n")
+			st.Tell("a time with ? is uncertain: decisions that came late had another verdict after that time; docket why finds since when\n")
 			return
 		}
 	}

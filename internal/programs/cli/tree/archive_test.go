@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"docket/internal/history/archive"
+	"docket/internal/history/archive/nightly"
 	"docket/internal/programs/cli/term"
 )
 
@@ -142,5 +143,38 @@ func TestArchive_RefusedDayNamedOnce(t *testing.T) {
 	r := w.call("archive", "--day", yesterday, "--to", t.TempDir(), "--operator", "mara")
 	if r.code != 1 || strings.Count(r.err, yesterday) != 1 || !strings.Contains(r.err, "the day is too recent") {
 		t.Errorf("exit %d: %s", r.code, r.err)
+	}
+}
+
+// TestArchiveList_TellsOfTheDesk: the list says what the desk archived, what waits and why, and what it does next.
+func TestArchiveList_TellsOfTheDesk(t *testing.T) {
+	t.Parallel()
+	n := &nightly.Note{State: nightly.Waiting, Why: "it is not within the quiet hours", Hint: "they begin at 01:00", After: 90, Hours: "01:00-05:00 UTC", Due: 1, Oldest: "2026-08-01", Next: now.Add(time.Hour)}
+	n.Add(nightly.Result{Table: "decision_logs", Day: "2026-07-31", At: now, Archive: "x", Rows: 1, Bytes: 2048, Dropped: true})
+	n.Add(nightly.Result{Table: "decision_logs", Day: "2026-08-01", At: now, Waits: true, Why: "it is not counted", Hint: "end session 4711\x1b[2J"})
+	n.Add(nightly.Result{Table: "dead_letters", Day: "2026-08-02", At: now, Why: "the storage is full"})
+	text, err := n.Text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := func(note string, environ ...string) result {
+		w := &world{book: newBook(), days: young{}, shelf: archive.Dir(t.TempDir()), environ: environ}
+		w.book.remembers = note
+		return w.call("archive", "list", "--from", "x")
+	}
+	r := list(text)
+	for _, want := range []string{
+		"the desk archives days after 90 days, within 01:00-05:00 UTC\n", "waiting: it is not within the quiet hours; they begin at 01:00; next look at ", "1 day is due, the oldest is 2026-08-01\n",
+		"2026-07-31: archived at ", ", 1 row, 2.0 KiB\n", "2026-08-01: waits: it is not counted; end session 4711", "dead letters of 2026-08-02: failed at ", ": the storage is full\n",
+	} {
+		if r.code != 0 || !strings.Contains(r.err, want) || strings.Contains(r.err, "\x1b[2J") {
+			t.Errorf("exit %d, no %q in\n%s", r.code, want, r.err)
+		}
+	}
+	if r := list(""); strings.Contains(r.err, "desk") {
+		t.Errorf("without a desk that archives: %s", r.err)
+	}
+	if r := list("", "DOCKET_ARCHIVE_AFTER=90d", "DOCKET_ARCHIVE_TO=x"); !strings.Contains(r.err, "no desk has archived by itself yet") {
+		t.Errorf("with the setting alone: %s", r.err)
 	}
 }

@@ -27,7 +27,9 @@ type book struct {
 	jobs    []ledger.Job
 	desks   []string
 	surplus []ledger.Surplus
-	fails   error // of every read, where it is set
+
+	remembers string // the note of the archive
+	fails     error  // of every read, where it is set
 
 	touches   []string // of the evidence, by every edit; none: one person is enough
 	proposals []ledger.Proposal
@@ -467,6 +469,12 @@ func letter(i int, c envelope.Cause, state ledger.State) ledger.Entry {
 }
 
 var _ frame.Book = (*book)(nil)
+
+func (b *book) Remembered(context.Context, string) (string, time.Time, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.remembers, now.Add(-3 * time.Minute), b.fails
+}
 
 func (b *book) Surplus(_ context.Context, all bool, n int) ([]ledger.Surplus, error) {
 	b.mu.Lock()
