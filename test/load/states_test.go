@@ -37,7 +37,7 @@ func sameAnswer(y *system) []Bound {
 		return y.number("SELECT coalesce(sum(n_tup_upd), 0)::bigint FROM pg_stat_user_tables WHERE relname = 'decision_states'") >= int64(steps)
 	})
 	updates := y.number("SELECT n_tup_upd FROM pg_stat_user_tables WHERE relname = 'decision_states'")
-	heavy := updates - y.number("SELECT n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'decision_states'")
+	heavy := y.number("SELECT n_tup_upd - n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'decision_states'")
 	y.t.Logf("%d updates of the state for %d decisions", updates, n)
 	return []Bound{
 		Exactly("states", float64(y.number("SELECT count(*) FROM decision_states")), 1, "states"),

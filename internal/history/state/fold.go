@@ -52,7 +52,7 @@ type Fold struct {
 	paths   map[string]*pathFold
 	held    []held    // of the span
 	touched []*folded // with decisions in the span
-	unknown []*folded // of which the fold was not told whether they have a state
+	unknown []*folded // keys that may have a state that the fold was not told of
 	scratch []held
 }
 
@@ -127,8 +127,8 @@ func (f *Fold) Settle() {
 	f.empty()
 }
 
-// ForgetHalf is Forget. It returns the time of storing that half of the gathered decisions do not exceed, and in how much
-// time the middle half of them was stored; zero of none.
+// ForgetHalf is Forget. It returns by when half of the gathered decisions were stored, and in how much time the
+// middle half of them was; zero of none.
 func (f *Fold) ForgetHalf() (half time.Time, middle time.Duration) {
 	defer f.Forget()
 	n := len(f.held)
@@ -248,7 +248,7 @@ func (f *Fold) path(name []byte) *pathFold {
 	return p
 }
 
-// of returns what the fold has for a subject on a path. What is new is unknown.
+// of returns what the fold has for a subject on a path. A new key is unknown.
 func (f *Fold) of(p *pathFold, subject []byte) *folded {
 	s := p.states[string(subject)]
 	if s == nil {
@@ -275,7 +275,7 @@ func (f *Fold) Changed() (states []State, added int64) {
 // Changes are the states that a fold changed, each part in the order of their keys.
 type Changes struct {
 	New   []*State // that the table does not have
-	Seen  []*State // of which only last_seen, decisions and version changed
+	Seen  []*State // only last_seen, decisions and version changed
 	Moved []*State // all others
 }
 

@@ -33,7 +33,7 @@ func resultOf(f *Fold) result {
 	return result{states, added, f.Flips, f.Counts, f.Denials(), f.Rates()}
 }
 
-// Decisions of a span come in any order, and are folded as in the order of storing, even where there is no room for all keys.
+// Decisions of a span come in any order. They are folded as in the order of storing, even where keys find no room.
 func TestFold_AnyOrderWithinSpan(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -153,8 +153,8 @@ func (r *followRound) portion(ctx context.Context, end time.Time) (whole bool, e
 	return whole, err
 }
 
-// shorten chooses a shorter span after one that had more rows than it may have. Rows lie nearly in the order of storing, so half
-// of those that were read tell where it ends, and how long the spans behind it may be.
+// shorten chooses a shorter span after one that had more rows than it may have. Rows lie nearly in the order of storing. So half of
+// those that were read tell where it ends and how long further spans may be.
 func (r *followRound) shorten(ctx context.Context, tx pgx.Tx, end time.Time, most int, whole *bool) error {
 	half, middle := r.fold.ForgetHalf()
 	short := end.Sub(r.until)

@@ -26,10 +26,10 @@ func TestStates_SubjectsOfEachSetting(t *testing.T) {
 		by   subject.Spec
 		want string
 	}{
-		"host":  {byHost.Subject, "10.0.0.1 x|7 odd|alice api/v1|bob api/deep"},
-		"whole": {subject.Spec{}, "10.0.0.1:80 x|7 odd|alice api/v1|bob api/deep"},
-		"label": {subject.Spec{Kind: subject.Label, Label: "team"}, "7 odd|alice api/v1|bob api/deep|red x"},
-		"input": {subject.Spec{Kind: subject.Input, Pointer: "/n"}, "1.50 x|7 odd|alice api/v1|bob api/deep"},
+		"host":  {byHost.Subject, "10.0.0.1 x|7 odd|alice api/v1|bob api/deep|{odd api/v1"},
+		"whole": {subject.Spec{}, "10.0.0.1:80 x|7 odd|alice api/v1|bob api/deep|{odd api/v1"},
+		"label": {subject.Spec{Kind: subject.Label, Label: "team"}, "7 odd|alice api/v1|bob api/deep|red x|{odd api/v1"},
+		"input": {subject.Spec{Kind: subject.Input, Pointer: "/n"}, "1.50 x|7 odd|alice api/v1|bob api/deep|{odd api/v1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -37,6 +37,7 @@ func TestStates_SubjectsOfEachSetting(t *testing.T) {
 			for i, row := range [][3]string{
 				{"x", `{"team":"red"}`, `{"input":{"n":1.50}}`}, {"api/v1", `{}`, `{"input":{"user":{"name":"alice"}}}`}, {"api/v1", `{}`, `{"input":{"user":{"name":""}}}`},
 				{"api/deep", `{}`, `{"input":{"list":["bob"]}}`}, {"odd", `{}`, `{"input":{"-1":7}}`}, {"odd", `{}`, `{"input":["a"]}`}, {"", `{"team":"red"}`, `{"input":{"n":1}}`},
+				{"api/v1", `{}`, `{"input":{"user":{"name":{"first":"ann"}}}}`}, {"api/v1", `{}`, `{"input":{"user":{"name":"{odd"}}}`},
 				{"x" + strings.Repeat("y", 1000), `{"team":"red"}`, `{"input":{"n":1}}`},
 			} {
 				w.Exec(t, `INSERT INTO decision_logs (decision_id, ts, path, requested_by, labels, raw, source_topic, source_partition, source_offset, source_index)
@@ -52,7 +53,7 @@ func TestStates_SubjectsOfEachSetting(t *testing.T) {
 			if got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
-			if diff := gocmp.Diff(map[string]int64{"no_path": 1, "no_subject": 2, "too_long": 1, "full": 0}, r.Skipped); diff != "" {
+			if diff := gocmp.Diff(map[string]int64{"no_path": 1, "no_subject": 3, "too_long": 1, "full": 0}, r.Skipped); diff != "" {
 				t.Error(diff)
 			}
 		})
