@@ -258,11 +258,15 @@ func TestVerify_ArchivedIsNotLost(t *testing.T) {
 	if n := s.rows("decision_id LIKE 'old-%'"); n != 0 {
 		t.Fatalf("%d rows are left", n)
 	}
-	out, code := s.command(shelf, "docket", "verify", "--since", "1h", "--spool", s.dir)
+	args := []string{"verify", "--since", "1h"}
+	for _, dir := range s.places.SpoolDirs {
+		args = append(args, "--spool", dir)
+	}
+	out, code := s.command(shelf, "docket", args...)
 	if code != 0 || !strings.Contains(out, "none 0\n") || !strings.Contains(lineOf(out, "I3"), " ok ") {
 		t.Errorf("%d: %s", code, out)
 	}
-	out, code = s.command(nil, "docket", "verify", "--since", "1h", "--spool", s.dir)
+	out, code = s.command(nil, "docket", args...)
 	if code != 1 || !strings.Contains(out, "DOCKET_ARCHIVE_TO is not set, and days were archived or removed: its decisions count as lost") || !strings.Contains(lineOf(out, "I1"), ": 2 of 3") {
 		t.Errorf("without archives %d: %s", code, out)
 	}
