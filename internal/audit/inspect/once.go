@@ -13,10 +13,10 @@ import (
 
 // results is the directory in which processes find what one of them read for all; empty: they share nothing.
 func results(s config.Settings) string {
-	if s.ArchiveTo == "" || s.ArchiveCache == "" {
+	if s.ArchiveTo == "" || s.CacheDir == "" {
 		return ""
 	}
-	return filepath.Join(s.ArchiveCache, "results")
+	return filepath.Join(s.CacheDir, "results")
 }
 
 // once has one of the processes that share results read an archived day: by claims in Redis where the settings name
