@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"docket/internal/history/archive"
+	"docket/internal/history/cold/cache"
 	"docket/internal/history/reader"
 )
 
@@ -29,6 +30,10 @@ type Config struct {
 	Parallel int
 	// Patience limits the reading of archives for one page of a search; 0: 10 s.
 	Patience time.Duration
+	// Cache keeps files that are asked for often; nil: each question reads the storage.
+	Cache *cache.Cache
+	// CacheFault says why there is no cache, although one was wanted.
+	CacheFault error
 	// Format opens an archive; nil: [Formats].
 	Format Format
 	// Hint returns advice about an error; nil: none.
@@ -164,10 +169,26 @@ func (d *Days) load(ctx context.Context, shelf archive.Shelf, of archive.Listed)
 	superseded := archive.Superseded(all)
 	for _, m := range slices.Backward(all) {
 		if !superseded[m.Name()] {
-			it.archives = append(it.archives, part{d.Format(shelf, m, d.LineBytes), m.Name()})
+			it.archives = append(it.archives, part{d.Format(d.over(shelf, m), m, d.LineBytes), m.Name()})
 		}
 	}
 	return it, nil
+}
+
+// Warm fetches files that are asked for often into the cache, until ctx ends. Without a cache it returns at once.
+func (d *Days) Warm(ctx context.Context) error {
+	if d == nil || d.Cache == nil {
+		return nil
+	}
+	return d.Cache.Run(ctx)
+}
+
+// over puts the cache before the storage.
+func (d *Days) over(shelf archive.Shelf, m *archive.Manifest) archive.Shelf {
+	if d.Cache == nil {
+		return shelf
+	}
+	return d.Cache.Over(shelf, m)
 }
 
 // loadAll reads the manifests of days, several at once. A day that could not be read is among them, with its gap.
