@@ -1,15 +1,29 @@
 package inspect
 
 import (
+	"context"
 	"path/filepath"
 
 	"docket/internal/history/claims"
+	"docket/internal/history/cold"
+	"docket/internal/history/cold/cache"
 	"docket/internal/postgres/historydb"
 	"docket/internal/postgres/store"
 	"docket/internal/redis"
 	"docket/internal/service/app"
 	"docket/internal/service/config"
 )
+
+// fetching has one of the processes that share the cache fetch a file. A question takes the fetch over.
+func fetching(s config.Settings, shared *claims.Once) cache.Claim {
+	return func(ctx context.Context, _, file string, high bool) (working context.Context, release func(), ok bool) {
+		priority := claims.Low
+		if high {
+			priority = claims.High
+		}
+		return shared.Try(ctx, cold.FetchKey(results(s), s.ArchiveTo, file), priority)
+	}
+}
 
 // results is the directory in which processes find what one of them read for all; empty: they share nothing.
 func results(s config.Settings) string {

@@ -228,7 +228,7 @@ func (c *Carrier) Archive(ctx context.Context, day Day, keep bool) (done Archive
 			c.tell(StepWritten)
 		}
 		done.Archive, done.Rows, done.Bytes, done.Files = m.Name(), m.Rows, m.Bytes(), len(m.Files)
-		if err := Check(ctx, c.Shelf, m, nil); err != nil {
+		if err := Prove(ctx, c.Shelf, m); err != nil {
 			return done, fmt.Errorf("read back: %w", err)
 		}
 		c.tell(StepVerified)
@@ -305,14 +305,20 @@ func (c *Carrier) fitting(ctx context.Context, s OpenDay, shape Shape, day Day) 
 		if want, err := m.Total(); err != nil || want != *now {
 			continue
 		}
-		switch err := Check(ctx, c.Shelf, m, nil); {
+		switch err := Prove(ctx, c.Shelf, m); {
 		case err == nil:
 			return m, nil
-		case !isBroken(err):
+		case !unreadable(err):
 			return nil, err
 		}
 	}
 	return nil, nil
+}
+
+// unreadable reports whether an archive is broken, or no file that this program wrote.
+func unreadable(err error) bool {
+	var size *SizeError
+	return isBroken(err) || errors.As(err, &size)
 }
 
 func notBroken(err error) error {

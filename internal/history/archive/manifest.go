@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -109,36 +108,23 @@ var nameForm = regexp.MustCompile(`^([a-z_]+)-(\d{4}-\d{2}-\d{2})-(\d{3,})-([0-9
 // Whole returns the archives with a manifest, by day and generation; day nil: of all days. An unreadable manifest is
 // a [*BrokenError] besides the others.
 func Whole(ctx context.Context, shelf Shelf, table string, day *Day) ([]*Manifest, error) {
-	names, err := shelf.List(ctx, prefix(table, day))
+	days, err := listed(ctx, shelf, table, day)
 	if err != nil {
 		return nil, err
 	}
 	var all []*Manifest
 	var broken []error
-	for _, name := range names {
-		of := nameForm.FindStringSubmatch(name)
-		if of == nil || of[1] != table || of[5] != manifestSuffix {
-			continue
-		}
-		m, err := readManifest(ctx, shelf, name)
-		if isBroken(err) {
-			broken = append(broken, err)
-			continue
-		}
-		if err != nil {
+	for _, of := range days {
+		var once Manifests
+		some, err := once.Read(ctx, shelf, of)
+		if some == nil && err != nil && !isBroken(err) {
 			return nil, err
 		}
-		all = append(all, m)
+		if err != nil {
+			broken = append(broken, err)
+		}
+		all = append(all, some...)
 	}
-	slices.SortFunc(all, func(a, b *Manifest) int {
-		if a.Day != b.Day {
-			return strings.Compare(a.Day, b.Day)
-		}
-		if a.Generation != b.Generation {
-			return a.Generation - b.Generation
-		}
-		return strings.Compare(a.Source.ID, b.Source.ID)
-	})
 	return all, errors.Join(broken...)
 }
 
@@ -154,41 +140,42 @@ func prefix(table string, day *Day) string {
 	return table + "-" + day.String() + "-"
 }
 
-func readManifest(ctx context.Context, shelf Shelf, name string) (*Manifest, error) {
+// readManifest also returns its size in bytes.
+func readManifest(ctx context.Context, shelf Shelf, name string) (*Manifest, int64, error) {
 	archive := strings.TrimSuffix(name, manifestSuffix)
 	r, err := shelf.Get(ctx, name)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
+		return nil, 0, fmt.Errorf("read %s: %w", name, err)
 	}
 	b, err := io.ReadAll(io.LimitReader(r, mostManifest))
 	if err := errors.Join(err, r.Close()); err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
+		return nil, 0, fmt.Errorf("read %s: %w", name, err)
 	}
 	m := &Manifest{}
 	d := json.NewDecoder(bytes.NewReader(b))
 	if d.Decode(m) != nil {
-		return nil, &BrokenError{archive, "its manifest is not valid JSON, or incomplete"}
+		return nil, 0, &BrokenError{archive, "its manifest is not valid JSON, or incomplete"}
 	}
 	if m.Format != FormatLines && m.Format != FormatParquet {
-		return nil, &BrokenError{archive, fmt.Sprintf("its format is %d, and this program knows %d and %d: another version of docket wrote it", m.Format, FormatLines, FormatParquet)}
+		return nil, 0, &BrokenError{archive, fmt.Sprintf("its format is %d, and this program knows %d and %d: another version of docket wrote it", m.Format, FormatLines, FormatParquet)}
 	}
 	if m.Name() != archive {
-		return nil, &BrokenError{archive, "its manifest is of another archive"}
+		return nil, 0, &BrokenError{archive, "its manifest is of another archive"}
 	}
 	if _, err := m.Total(); err != nil {
-		return nil, &BrokenError{archive, "its manifest has no proper count and hash"}
+		return nil, 0, &BrokenError{archive, "its manifest has no proper count and hash"}
 	}
 	var rows int64
 	for i, f := range m.Files {
 		rows += f.Rows
 		if f.Name != m.partName(i+1) {
-			return nil, &BrokenError{archive, "its manifest names files that are not its own"}
+			return nil, 0, &BrokenError{archive, "its manifest names files that are not its own"}
 		}
 	}
 	if rows != m.Rows {
-		return nil, &BrokenError{archive, "its manifest does not add up"}
+		return nil, 0, &BrokenError{archive, "its manifest does not add up"}
 	}
-	return m, nil
+	return m, int64(len(b)), nil
 }
 
 // partName returns the name of a part, from 1. Parquet is in the folder of its day.
@@ -249,19 +236,13 @@ func next(ctx context.Context, shelf Shelf, table string, day Day, source string
 
 // Days returns the days with whole archives of a table, in order. It does not read the manifests.
 func Days(ctx context.Context, shelf Shelf, table string) ([]Day, error) {
-	names, err := shelf.List(ctx, prefix(table, nil))
+	all, err := ListDays(ctx, shelf, table)
 	if err != nil {
 		return nil, err
 	}
 	var days []Day
-	for _, name := range names {
-		of := nameForm.FindStringSubmatch(name)
-		if of == nil || of[1] != table || of[5] != manifestSuffix {
-			continue
-		}
-		if day, err := ParseDay(of[2]); err == nil && !slices.Contains(days[max(len(days)-1, 0):], day) { // names are in order
-			days = append(days, day)
-		}
+	for _, one := range all {
+		days = append(days, one.Day)
 	}
 	return days, nil
 }

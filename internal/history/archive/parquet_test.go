@@ -1,6 +1,9 @@
 package archive
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -9,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	pq "github.com/parquet-go/parquet-go"
 
 	"docket/internal/record/subject"
 )
@@ -147,4 +152,49 @@ func TestParquet_FailedRowLeavesNothing(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// TestProve_WrongFilterIsBroken: an archive whose rows are right and whose filter is wrong is not one to drop a day for.
+func TestProve_WrongFilterIsBroken(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir()
+	shelf := Dir(path)
+	m := parquet(t, shelf, fewLines(30))
+	if err := Prove(t.Context(), shelf, m); err != nil {
+		t.Fatal(err)
+	}
+	m = withoutFilters(t, path, m)
+	if err := Check(t.Context(), shelf, m, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := Prove(t.Context(), shelf, m); !isBroken(err) || !strings.Contains(err.Error(), m.Files[0].Name) || !strings.Contains(err.Error(), "filter") {
+		t.Errorf("%v", err)
+	}
+}
+
+// withoutFilters empties the filters of the first file, and corrects the manifest.
+func withoutFilters(t *testing.T, path string, m *Manifest) *Manifest {
+	t.Helper()
+	name := filepath.Join(path, m.Files[0].Name)
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := pq.OpenFile(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range p.Metadata().RowGroups[0].Columns {
+		if n := int64(c.MetaData.BloomFilterLength); n > 0 {
+			clear(b[c.MetaData.BloomFilterOffset+n-n/32*32 : c.MetaData.BloomFilterOffset+n])
+		}
+	}
+	if err := os.WriteFile(name, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	other := *m
+	other.Files = slices.Clone(m.Files)
+	sum := sha256.Sum256(b)
+	other.Files[0].SHA256 = hex.EncodeToString(sum[:])
+	return &other
 }

@@ -41,6 +41,17 @@ func Check(ctx context.Context, shelf Shelf, m *Manifest, each func(line []byte)
 	return CheckWithin(ctx, shelf, m, mostText, each)
 }
 
+// Prove is [ProveWithin] for the longest lines that Postgres can make.
+func Prove(ctx context.Context, shelf Shelf, m *Manifest) error {
+	return ProveWithin(ctx, shelf, m, mostText)
+}
+
+// ProveWithin is [CheckWithin], and also checks what answers from the archive rely on besides its rows: see
+// [columnar.File.Prove]. Only Parquet has that.
+func ProveWithin(ctx context.Context, shelf Shelf, m *Manifest, most int64) error {
+	return checkAll(ctx, shelf, m, reads{most: most, prove: true})
+}
+
 // CheckWithin reads a whole archive and compares it with its manifest: size and checksum of each file and its
 // content, count and hash of the rows. Unless each is nil, it gets every line without its line feed. The lines are
 // proved only once CheckWithin has returned nil.
@@ -48,13 +59,24 @@ func Check(ctx context.Context, shelf Shelf, m *Manifest, each func(line []byte)
 // A damaged archive is a [*BrokenError]. It keeps one line in memory. A line of more than most bytes is a
 // [*LineError]. One that exceeds the file's content by the manifest is a [*BrokenError].
 func CheckWithin(ctx context.Context, shelf Shelf, m *Manifest, most int64, each func(line []byte) error) error {
+	return checkAll(ctx, shelf, m, reads{most: most, each: each})
+}
+
+// reads says how an archive is read.
+type reads struct {
+	most  int64                   // bytes of a line
+	each  func(line []byte) error // gets each line; nil: nobody
+	prove bool
+}
+
+func checkAll(ctx context.Context, shelf Shelf, m *Manifest, how reads) error {
 	want, err := m.Total()
 	if err != nil {
 		return err
 	}
 	var got Total
 	for _, f := range m.Files {
-		if err := checkFile(ctx, shelf, m, f, most, &got, each); err != nil {
+		if err := checkFile(ctx, shelf, m, f, how, &got); err != nil {
 			return err
 		}
 	}
@@ -89,10 +111,11 @@ func batched(ctx context.Context, shelf Shelf, m *Manifest, most int64, each fun
 	return flush()
 }
 
-func checkFile(ctx context.Context, shelf Shelf, m *Manifest, f File, most int64, total *Total, each func([]byte) error) error {
+func checkFile(ctx context.Context, shelf Shelf, m *Manifest, f File, how reads, total *Total) error {
 	if m.Format == FormatParquet {
-		return checkParquet(ctx, shelf, m, f, most, total, each)
+		return checkParquet(ctx, shelf, m, f, how, total)
 	}
+	most, each := how.most, how.each
 	broken := func(problem string) error { return &BrokenError{m.Name(), f.Name + " " + problem} }
 	r, err := shelf.Get(ctx, f.Name)
 	if errors.Is(err, fs.ErrNotExist) {

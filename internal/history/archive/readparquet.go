@@ -27,26 +27,61 @@ type reading struct {
 	rows            int64
 }
 
-func checkParquet(ctx context.Context, shelf Shelf, m *Manifest, f File, most int64, total *Total, each func([]byte) error) error {
-	r := &reading{archive: m.Name(), file: f, most: most, total: total, each: each, stored: sha256.New(), content: sha256.New()}
+func checkParquet(ctx context.Context, shelf Shelf, m *Manifest, f File, how reads, total *Total) error {
+	r := &reading{archive: m.Name(), file: f, most: how.most, total: total, each: how.each, stored: sha256.New(), content: sha256.New()}
 	from := At(shelf, f.Name)
 	if err := r.size(ctx, shelf); err != nil {
 		return err
 	}
-	file, err := columnar.Open(ctx, from, f.Bytes)
+	file, err := columnar.OpenWithin(ctx, from, f.Bytes, how.most)
 	if err == nil {
-		err = file.Rows(ctx, io.MultiWriter(r.stored, &r.bytes), r.line)
+		rows := file.Rows
+		if how.prove {
+			rows = file.Prove
+		}
+		err = rows(ctx, io.MultiWriter(r.stored, &r.bytes), r.line)
 	}
-	var damage *columnar.DamageError
-	switch {
-	case errors.As(err, &damage):
-		return r.broken(damage.Problem)
+	switch said := FileError(r.archive, f.Name, err); {
+	case said != nil:
+		return said
 	case err != nil:
 		return r.failed(err)
 	case int64(r.bytes) != f.Bytes || hex.EncodeToString(r.stored.Sum(nil)) != f.SHA256:
 		return r.broken("is not what was written: its size or checksum differs")
 	case r.rows != f.Rows || r.inside != f.ContentBytes || hex.EncodeToString(r.content.Sum(nil)) != f.ContentSHA256:
 		return r.broken("does not have the content that was written")
+	}
+	return nil
+}
+
+// SizeError says that a file of an archive asks for more memory than this program gives, and where. The archive may be
+// intact, if its rows are longer than DOCKET_MAX_RECORD_BYTES allows.
+type SizeError struct {
+	Archive string
+	Limit   *columnar.LimitError
+	File    string
+}
+
+func (e *SizeError) Error() string {
+	return fmt.Sprintf("%s of archive %s cannot be read: %s", e.File, e.Archive, e.Limit)
+}
+
+func (e *SizeError) Unwrap() error { return e.Limit }
+
+// Hint returns advice.
+func (e *SizeError) Hint() string {
+	return "raise DOCKET_MAX_RECORD_BYTES if such large decisions are yours; otherwise another program wrote the file, or it is damaged"
+}
+
+// FileError names archive and file of an error of package columnar; nil: it is another error.
+func FileError(archive, file string, err error) error {
+	var damage *columnar.DamageError
+	var limit *columnar.LimitError
+	switch {
+	case errors.As(err, &damage):
+		return &BrokenError{archive, file + " " + damage.Problem}
+	case errors.As(err, &limit):
+		return &SizeError{archive, limit, file}
 	}
 	return nil
 }

@@ -42,10 +42,10 @@ type Format func(shelf archive.Shelf, m *archive.Manifest, mostLine int64) Archi
 
 // Formats opens archives of every format that this program reads. It keeps the ends of files in memory.
 func Formats() Format {
-	e := &ends{}
+	e := newEnds()
 	return func(shelf archive.Shelf, m *archive.Manifest, mostLine int64) Archive {
 		if m.Format == archive.FormatParquet {
-			return &columns{shelf: shelf, manifest: m, ends: e}
+			return &columns{shelf: shelf, manifest: m, most: mostLine, ends: e}
 		}
 		return &lines{shelf: shelf, manifest: m, most: mostLine}
 	}

@@ -2,9 +2,7 @@ package cold
 
 import (
 	"context"
-	"errors"
 	"slices"
-	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -18,6 +16,7 @@ import (
 type columns struct {
 	shelf    archive.Shelf
 	manifest *archive.Manifest
+	most     int64 // bytes of a line
 	ends     *ends
 }
 
@@ -33,12 +32,8 @@ func (c *columns) Find(ctx context.Context, ids []string) ([]reader.Decision, er
 	work.SetLimit(filesAtOnce)
 	for i, of := range c.manifest.Files {
 		work.Go(func() error {
-			f, err := c.ends.open(ctx, c.shelf, of)
-			if err != nil {
-				return c.failed(of.Name, err)
-			}
 			for _, id := range ids {
-				rows, err := f.Find(ctx, id)
+				rows, err := c.ends.find(ctx, c.at(of), id)
 				if err != nil {
 					return c.failed(of.Name, err)
 				}
@@ -72,10 +67,11 @@ func (c *columns) Search(ctx context.Context, q Query) ([]reader.Decision, bool,
 	var found []reader.Decision
 	size, more := 0, false
 	for _, of := range files {
-		f, err := c.ends.open(ctx, c.shelf, of)
+		f, err := c.ends.open(ctx, c.at(of))
 		if err != nil {
 			return nil, false, c.failed(of.Name, err)
 		}
+		c.at(of).asked()
 		err = f.Search(ctx, asked, func(r columnar.Row) (bool, error) {
 			if err := ctx.Err(); err != nil {
 				return false, err
@@ -121,59 +117,13 @@ func (c *columns) decision(r columnar.Row, file string) (reader.Decision, error)
 	return owned(d, true), nil
 }
 
+// at is a file of the archive.
+func (c *columns) at(of archive.File) located { return located{c.shelf, of, c.most} }
+
 // failed names the file of an error.
 func (c *columns) failed(file string, err error) error {
-	var damage *columnar.DamageError
-	if errors.As(err, &damage) {
-		return &archive.BrokenError{Archive: c.manifest.Name(), Problem: file + " " + damage.Problem}
+	if said := archive.FileError(c.manifest.Name(), file, err); said != nil {
+		return said
 	}
 	return err
-}
-
-// mostEnds limits the files whose ends are kept.
-const mostEnds = 512
-
-// ends keeps open files, which have the description at their end in memory. A file never changes.
-type ends struct {
-	mu    sync.Mutex
-	files map[archive.File]*columnar.File
-	order []archive.File // the last used one last
-}
-
-// open opens a file, or returns it from memory.
-func (e *ends) open(ctx context.Context, shelf archive.Shelf, of archive.File) (*columnar.File, error) {
-	if f := e.known(of); f != nil {
-		return f, nil
-	}
-	f, err := columnar.Open(ctx, archive.At(shelf, of.Name), of.Bytes)
-	if err != nil {
-		return nil, err
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.files == nil {
-		e.files = map[archive.File]*columnar.File{}
-	}
-	if e.files[of] == nil {
-		e.order = append(e.order, of)
-	}
-	e.files[of] = f
-	if len(e.order) > mostEnds {
-		delete(e.files, e.order[0])
-		e.order = e.order[1:]
-	}
-	return f, nil
-}
-
-func (e *ends) known(of archive.File) *columnar.File {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	f := e.files[of]
-	if f == nil {
-		return nil
-	}
-	if i := slices.Index(e.order, of); i >= 0 {
-		e.order = append(slices.Delete(e.order, i, i+1), of)
-	}
-	return f
 }

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"docket/internal/history/archive"
 	"docket/internal/history/claims"
+	"docket/internal/history/cold/cache"
 	"docket/internal/history/reader"
 )
 
@@ -19,7 +21,7 @@ import (
 type Config struct {
 	// Where is the place of the archives, for people; empty: there are none, and nothing is read.
 	Where string
-	// Shelf opens the storage. One with a Close is closed after each question.
+	// Shelf opens the storage. It is opened once, by the first question. One with a Close is closed by [Days.Close].
 	Shelf func() (archive.Shelf, error)
 	// Table is the name of the table in archives.
 	Table string
@@ -29,6 +31,10 @@ type Config struct {
 	Parallel int
 	// Patience limits the reading of archives for one page of a search; 0: 10 s.
 	Patience time.Duration
+	// Cache keeps files that are asked for often; nil: each question reads the storage.
+	Cache *cache.Cache
+	// CacheFault says why there is no cache, although one was wanted.
+	CacheFault error
 	// Once has one of the processes that share Results read an archive that has no index; nil: each reads for itself.
 	Once *claims.Once
 	// Results is a directory in which processes find what one of them read for all; empty: Once is not asked.
@@ -41,10 +47,18 @@ type Config struct {
 	Now func() time.Time
 }
 
-// Days reads archived days. It is safe for concurrent use.
+// Days reads archived days. It is safe for concurrent use. It keeps the storage open and the manifests in memory. Only
+// a listing tells which of them count, so a day that was removed is noticed.
 type Days struct {
 	Config
-	ahead ahead
+	ahead     ahead
+	manifests archive.Manifests
+	listing   *latest[[]archive.Listed]
+	reading   flights[[]*archive.Manifest] // by day and its manifests
+	finding   flights[[]reader.Decision]   // by archive and ids
+
+	mu    sync.Mutex
+	shelf archive.Shelf // nil: it was not opened yet
 }
 
 // New makes Days.
@@ -61,12 +75,21 @@ func New(c Config) *Days {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &Days{Config: c, ahead: ahead{once: c.Once, results: results{c.Results}, where: c.Where}}
+	return &Days{Config: c, ahead: ahead{once: c.Once, results: results{c.Results}, where: c.Where}, listing: newLatest[[]archive.Listed]()}
 }
 
-// Close closes the ports of claims. A later question does without them.
+// Close closes the storage and the ports of claims. A later question opens the storage again.
 func (d *Days) Close() {
-	if d != nil && d.Once != nil {
+	if d == nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c, ok := d.shelf.(interface{ Close() }); ok {
+		c.Close()
+	}
+	d.shelf = nil
+	if d.Once != nil {
 		d.Once.Close()
 	}
 }
@@ -88,9 +111,25 @@ func (d *Days) told(err error) string {
 	return text
 }
 
-// open opens the storage; let closes it.
-func (d *Days) open() (shelf archive.Shelf, let func(), err error) {
-	if shelf, err = d.Shelf(); err != nil {
+// Open returns the storage, which stays open until [Days.Close]. Its user does not close it.
+func (d *Days) Open() (archive.Shelf, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.shelf != nil {
+		return d.shelf, nil
+	}
+	shelf, err := d.Shelf()
+	if err != nil {
+		return nil, err
+	}
+	d.shelf = shelf
+	return shelf, nil
+}
+
+// list opens the storage and lists the archived days, in order.
+func (d *Days) list(ctx context.Context) (archive.Shelf, []archive.Listed, error) {
+	shelf, err := d.Open()
+	if err != nil {
 		return nil, nil, err
 	}
 	if place, ok := shelf.(interface{ Present() error }); ok {
@@ -98,11 +137,8 @@ func (d *Days) open() (shelf archive.Shelf, let func(), err error) {
 			return nil, nil, err
 		}
 	}
-	return shelf, func() {
-		if c, ok := shelf.(interface{ Close() }); ok {
-			c.Close()
-		}
-	}, nil
+	all, err := d.listing.get(ctx, func(ctx context.Context) ([]archive.Listed, error) { return d.manifests.Days(ctx, shelf, d.Table) })
+	return shelf, slices.Clone(all), err
 }
 
 // day is one archived day: its archives that no other replaces, the latest first. If two have a decision, the later
@@ -125,29 +161,46 @@ func (d *day) fast() bool {
 }
 
 // load reads the manifests of a day.
-func (d *Days) load(ctx context.Context, shelf archive.Shelf, of archive.Day) (day, error) {
-	all, err := archive.Whole(ctx, shelf, d.Table, &of)
-	if all == nil && err != nil {
-		var broken *archive.BrokenError
-		if !errors.As(err, &broken) {
-			return day{Day: of}, err
+func (d *Days) load(ctx context.Context, shelf archive.Shelf, of archive.Listed) (day, error) {
+	var broken error
+	all, err := d.reading.do(ctx, strings.Join(of.Manifests, " "), func(ctx context.Context) ([]*archive.Manifest, error) { return d.manifests.Read(ctx, shelf, of) })
+	if err != nil {
+		var damage *archive.BrokenError
+		if broken = err; !errors.As(err, &damage) {
+			return day{Day: of.Day}, err
 		}
 	}
-	it := day{Day: of}
-	if err != nil {
-		it.gaps = append(it.gaps, d.told(err))
+	it := day{Day: of.Day}
+	if broken != nil {
+		it.gaps = append(it.gaps, d.told(broken))
 	}
 	superseded := archive.Superseded(all)
 	for _, m := range slices.Backward(all) {
 		if !superseded[m.Name()] {
-			it.archives = append(it.archives, part{d.Format(shelf, m, d.LineBytes), m.Name()})
+			it.archives = append(it.archives, part{d.Format(d.over(shelf, m), m, d.LineBytes), m.Name()})
 		}
 	}
 	return it, nil
 }
 
+// Warm fetches files that are asked for often into the cache, until ctx ends. Without a cache it returns at once.
+func (d *Days) Warm(ctx context.Context) error {
+	if d == nil || d.Cache == nil {
+		return nil
+	}
+	return d.Cache.Run(ctx)
+}
+
+// over puts the cache before the storage.
+func (d *Days) over(shelf archive.Shelf, m *archive.Manifest) archive.Shelf {
+	if d.Cache == nil {
+		return shelf
+	}
+	return d.Cache.Over(shelf, m)
+}
+
 // loadAll reads the manifests of days, several at once. A day that could not be read is among them, with its gap.
-func (d *Days) loadAll(ctx context.Context, shelf archive.Shelf, of []archive.Day) []day {
+func (d *Days) loadAll(ctx context.Context, shelf archive.Shelf, of []archive.Listed) []day {
 	all := make([]day, len(of))
 	var work errgroup.Group
 	work.SetLimit(2 * d.Parallel)
@@ -185,12 +238,7 @@ type Found struct {
 // Find looks for decisions by their ids in all archived days until ctx ends. Archives with an index come first, then
 // the newest.
 func (d *Days) Find(ctx context.Context, ids []string) Found {
-	shelf, let, err := d.open()
-	if err != nil {
-		return Found{Gaps: []reader.Gap{{Name: d.name(), Why: d.told(err)}}}
-	}
-	defer let()
-	of, err := archive.Days(ctx, shelf, d.Table)
+	shelf, of, err := d.list(ctx)
 	if err != nil {
 		return Found{Gaps: []reader.Gap{{Name: d.name(), Why: d.unread(ctx, err)}}}
 	}
@@ -233,11 +281,12 @@ func (d *Days) Find(ctx context.Context, ids []string) Found {
 	return found
 }
 
-// findIn looks for ids in the archives of a day.
+// findIn looks for ids in the archives of a day. Questions for the same ids share the reading of an archive.
 func (d *Days) findIn(ctx context.Context, it *day, ids []string) [][]reader.Decision {
 	var all [][]reader.Decision
+	key := strings.Join(ids, "\x00")
 	for _, p := range it.archives {
-		found, err := d.ahead.find(ctx, p, ids)
+		found, err := d.finding.do(ctx, p.name+"\x00"+key, func(ctx context.Context) ([]reader.Decision, error) { return d.ahead.find(ctx, p, ids) })
 		if err != nil {
 			it.gaps = append(it.gaps, d.unread(ctx, err))
 		}

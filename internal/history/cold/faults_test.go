@@ -314,3 +314,26 @@ func TestDays_MissingDirectoryIsNoEmptyArchive(t *testing.T) {
 		t.Errorf("not looked at %v", found.NotLooked)
 	}
 }
+
+// TestFind_WrongFilterIsNotReused: `docket archive` does not take an archive with a wrong filter for one of the day, so
+// the day is archived again, and the look-up finds its decisions.
+func TestFind_WrongFilterIsNotReused(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir()
+	shelf := archive.Dir(path)
+	one, two := made(1, 1), made(2, 2)
+	m, err := archivetest.Write(t.Context(), shelf, 0, one, two)
+	check(t, err)
+	check(t, archivetest.ClearFilters(t.Context(), path, m))
+	if found := days(shelf).Find(t.Context(), []string{one.ID}); len(found.Decisions) != 0 {
+		t.Fatal("the filters are not wrong")
+	}
+	again, err := archivetest.Write(t.Context(), shelf, 0, one, two)
+	check(t, err)
+	if again.Name() == m.Name() {
+		t.Error("the archive counts as one of the day")
+	}
+	if found := days(shelf).Find(t.Context(), []string{one.ID}); len(found.Decisions) != 1 || len(found.Gaps) > 0 {
+		t.Errorf("%d decisions, %v", len(found.Decisions), found.Gaps)
+	}
+}

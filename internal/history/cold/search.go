@@ -63,9 +63,9 @@ func (s Span) Touches(now time.Time) bool {
 }
 
 // days chooses the days of the range, in the order of the search.
-func (s Span) days(all []archive.Day) []archive.Day {
+func (s Span) days(all []archive.Listed) []archive.Listed {
 	since, until := s.times()
-	var of []archive.Day
+	var of []archive.Listed
 	for _, one := range all {
 		if (until.IsZero() || one.Before(until)) && (since.IsZero() || one.Next().After(since)) {
 			of = append(of, one)
@@ -88,15 +88,10 @@ func (s Span) edge(of archive.Day) reader.Spot {
 // Search looks through the archived days of a range, one after another, and several at once if their archives have an
 // index.
 func (d *Days) Search(ctx context.Context, s Span) Result {
-	shelf, let, err := d.open()
-	if err != nil {
-		return Result{Gaps: []reader.Gap{{Name: d.name(), Why: d.told(err)}}}
-	}
-	defer let()
 	stops := s.By.IsZero()
 	ctx, cancel := d.limited(ctx, s.By)
 	defer cancel()
-	all, err := archive.Days(ctx, shelf, d.Table)
+	shelf, all, err := d.list(ctx)
 	if err != nil {
 		return Result{Gaps: []reader.Gap{{Name: d.name(), Why: d.unread(ctx, err)}}}
 	}
@@ -131,10 +126,10 @@ type walk struct {
 }
 
 // through looks into days until the page is full or the time is over.
-func (w *walk) through(ctx context.Context, of []archive.Day) {
+func (w *walk) through(ctx context.Context, of []archive.Listed) {
 	for begun := false; len(of) > 0; begun = true {
 		if ctx.Err() != nil && w.stops && begun {
-			w.late(of[0])
+			w.late(of[0].Day)
 			return
 		}
 		part := w.days.loadAll(ctx, w.shelf, of[:min(w.days.Parallel, len(of))])

@@ -26,15 +26,29 @@ func (s *search) archives(ctx context.Context, limits Limits) {
 	ctx, cancel := context.WithTimeout(ctx, limits.Within)
 	defer cancel()
 	name := "archives in " + where
-	shelf, err := s.look.Shelf(where)
+	shelf, let, err := s.shelf(where)
 	if err != nil {
 		s.failed(name, err)
 		return
 	}
-	if c, ok := shelf.(interface{ Close() }); ok {
-		defer c.Close()
-	}
+	defer let()
 	s.archivedLetters(ctx, shelf, where, limits)
+}
+
+// shelf returns the storage that the archived days keep open, or opens it. let closes it.
+func (s *search) shelf(where string) (shelf archive.Shelf, let func(), err error) {
+	if days := s.look.Days; !days.None() && days.Where == where {
+		shelf, err = days.Open()
+		return shelf, func() {}, err
+	}
+	if shelf, err = s.look.Shelf(where); err != nil {
+		return nil, nil, err
+	}
+	return shelf, func() {
+		if c, ok := shelf.(interface{ Close() }); ok {
+			c.Close()
+		}
+	}, nil
 }
 
 // days reads the archived days. A day that leaves the table has its archive by then, so it comes after the rows.

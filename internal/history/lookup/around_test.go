@@ -1,8 +1,12 @@
 package lookup
 
 import (
+	"context"
+	"errors"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"docket/internal/desk/ledger"
@@ -103,4 +107,66 @@ func TestAround_SaysWhatItCouldNotRead(t *testing.T) {
 	if !ok || a.Complete() || !strings.Contains(a.NotLooked[0].Name, "ledger") {
 		t.Errorf("%v: %v", ok, a.NotLooked)
 	}
+}
+
+// TestAround_SameIDShared: requests for one id share a look, and none has one that began before it.
+func TestAround_SameIDShared(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		looks := 0
+		release := make(chan struct{})
+		s := &Shared{turn: make(chan struct{}, 1), around: func(_ context.Context, id string) (Answer, bool) {
+			looks++
+			n := looks
+			<-release
+			return Answer{ID: id, Rows: make([]reader.Decision, n)}, true
+		}}
+		var asked sync.WaitGroup
+		ask := func(n, want int) {
+			for range n {
+				asked.Go(func() {
+					if a, err := s.Around(t.Context(), "d-1"); err != nil || len(a.Rows) < want {
+						t.Errorf("the answer is of look %d, want %d, %v", len(a.Rows), want, err)
+					}
+				})
+			}
+			synctest.Wait()
+		}
+		ask(1, 1)
+		ask(100, 2) // the first look began before they came
+		close(release)
+		asked.Wait()
+		if looks != 2 || len(s.near) != 0 {
+			t.Errorf("%d looks, %d ids are kept", looks, len(s.near))
+		}
+	})
+}
+
+// TestAround_LeaverHoldsNobody: a request that gives up does not stop the others.
+func TestAround_LeaverHoldsNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		s := &Shared{turn: make(chan struct{}, 1), around: func(ctx context.Context, id string) (Answer, bool) {
+			<-release
+			return Answer{ID: id}, ctx.Err() == nil
+		}}
+		ctx, cancel := context.WithCancel(t.Context())
+		var asked sync.WaitGroup
+		asked.Go(func() {
+			if _, err := s.Around(ctx, "d-1"); !errors.Is(err, context.Canceled) {
+				t.Errorf("%v", err)
+			}
+		})
+		synctest.Wait()
+		asked.Go(func() {
+			if a, err := s.Around(t.Context(), "d-1"); err != nil || a.ID != "d-1" {
+				t.Errorf("%+v, %v", a, err)
+			}
+		})
+		synctest.Wait()
+		cancel()
+		close(release)
+		asked.Wait()
+	})
 }

@@ -14,7 +14,8 @@ type Shared struct {
 	turn   chan struct{} // its holder scans
 	mu     sync.Mutex
 	wait   []*asker
-	pause  time.Time // no scan before; only the holder of turn changes it
+	near   map[string]*nearby // by id, the look-ups around it that wait or run
+	pause  time.Time          // no scan before; only the holder of turn changes it
 }
 
 type asker struct {
@@ -27,12 +28,79 @@ func NewShared(l *Look) *Shared {
 	return &Shared{around: l.Around, look: l.All, turn: make(chan struct{}, 1)}
 }
 
-// Around is Find for the id of a stored decision. If nothing waits in Kafka, it needs no scan and no turn.
+// nearby has the requests for one id. One of them looks at a time. It looks for all that came before it began, as an
+// answer must not be older than its question.
+type nearby struct {
+	turn chan struct{} // its holder looks
+	wait []*asker
+	of   int // requests that wait or look
+}
+
+// Around is Find for the id of a stored decision. If nothing waits in Kafka, it needs no scan and no turn. Requests for
+// the same id at the same time share a look.
 func (s *Shared) Around(ctx context.Context, id string) (Answer, error) {
-	if a, ok := s.around(ctx, id); ok {
-		return a, ctx.Err()
+	me, at := s.approach(id)
+	defer s.depart(id, at)
+	select {
+	case a := <-me.done:
+		return s.orFind(ctx, id, a)
+	case at.turn <- struct{}{}:
+	case <-ctx.Done():
+		return Answer{}, ctx.Err()
 	}
-	return s.Find(ctx, id)
+	defer func() { <-at.turn }()
+	if len(me.done) == 0 {
+		s.lookAround(ctx, id, at)
+	}
+	return s.orFind(ctx, id, <-me.done)
+}
+
+// orFind returns an answer, or that of Find if there is none.
+func (s *Shared) orFind(ctx context.Context, id string, a Answer) (Answer, error) {
+	if a.ID == "" {
+		return s.Find(ctx, id)
+	}
+	return a, ctx.Err()
+}
+
+// lookAround looks once for all that wait. It outlives the request that began it. Its limits end it.
+func (s *Shared) lookAround(ctx context.Context, id string, at *nearby) {
+	s.mu.Lock()
+	all := at.wait
+	at.wait = nil
+	s.mu.Unlock()
+	a, ok := s.around(context.WithoutCancel(ctx), id)
+	if !ok {
+		a = Answer{}
+	}
+	for _, one := range all {
+		one.done <- a
+	}
+}
+
+func (s *Shared) approach(id string) (*asker, *nearby) {
+	me := &asker{id, make(chan Answer, 1)}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.near == nil {
+		s.near = map[string]*nearby{}
+	}
+	at := s.near[id]
+	if at == nil {
+		at = &nearby{turn: make(chan struct{}, 1)}
+		s.near[id] = at
+	}
+	at.wait = append(at.wait, me)
+	at.of++
+	return me, at
+}
+
+func (s *Shared) depart(id string, at *nearby) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at.of--; at.of == 0 {
+		delete(s.near, id)
+	}
 }
 
 // Find looks for an id. The error is that of its context.

@@ -142,7 +142,8 @@ type Settings struct {
 	ArchiveS3SecretKey Secret `for:"docket" env:"DOCKET_ARCHIVE_S3_SECRET_KEY" unit:"secret" text:"Secret key for DOCKET_ARCHIVE_S3_ACCESS_KEY."`
 	ArchiveS3CA        string `for:"docket" env:"DOCKET_ARCHIVE_S3_CA" unit:"path, PEM" text:"CA certificates for the object storage. If it is not set, Docket uses those of the system."`
 
-	CacheDir string `for:"docket" env:"DOCKET_CACHE_DIR" unit:"path" text:"Directory in which docket processes hand over what one of them read from an archived day, so that the others do not read it again. It gets payloads: give it to this user alone. Several processes may share it. If it is not set, each process reads for itself."`
+	CacheDir   string `for:"docket" env:"DOCKET_CACHE_DIR" unit:"path" text:"Directory for archived files from object storage that are asked for often. Processes that share it also hand over results of archived days there. It gets payloads: give it to this user alone. If it is not set, each question reads the archive."`
+	CacheBytes Size   `for:"docket" env:"DOCKET_CACHE_BYTES" default:"10GiB" min:"1MiB" max:"64TiB" unit:"size" text:"Limit of the files in DOCKET_CACHE_DIR for all processes together, besides 64 MiB of results. A larger archived file is not kept."`
 
 	CollectorAddr        string        `group:"Collector" for:"collector" env:"DOCKET_COLLECTOR_ADDR" default:"127.0.0.1:8085" unit:"host:port" text:"Listen address for uploads from OPA: POST /logs, or any path that OPA's resource names."`
 	CollectorTokens      Secret        `for:"collector" env:"DOCKET_COLLECTOR_TOKENS" unit:"name:token, by white space" text:"Bearer tokens for uploads, each as name:token, with 16 or more characters in the token. Hashes and :until= are as in DOCKET_DESK_API_TOKENS."`

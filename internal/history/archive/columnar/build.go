@@ -23,10 +23,10 @@ func (b *builder) row(n int) []parquet.Value {
 }
 
 // line appends the line of a row.
-func (b *builder) line(to []byte, row []parquet.Value) []byte {
+func (b *builder) line(to []byte, row []parquet.Value) ([]byte, error) {
 	l := b.layout
 	if exact := row[l.added[Line]]; !exact.IsNull() {
-		return append(to, exact.ByteArray()...)
+		return append(to, exact.ByteArray()...), nil
 	}
 	to = append(to, '{')
 	start := len(to)
@@ -39,12 +39,15 @@ func (b *builder) line(to []byte, row []parquet.Value) []byte {
 		}
 		to = append(to, l.columns[i].label...)
 		if i == l.raw {
-			to = b.whole(to, row)
+			var ok bool
+			if to, ok = b.whole(to, row); !ok {
+				return nil, &DamageError{"has a payload without members that are not known"}
+			}
 			continue
 		}
 		to = b.cell(to, i, row[i])
 	}
-	return append(to, '}')
+	return append(to, '}'), nil
 }
 
 // cell appends a value as a line has it.
@@ -69,18 +72,20 @@ func (b *builder) cell(to []byte, i int, v parquet.Value) []byte {
 }
 
 // whole appends the payload with the members that were left out of it.
-func (b *builder) whole(to []byte, row []parquet.Value) []byte {
+func (b *builder) whole(to []byte, row []parquet.Value) ([]byte, bool) {
 	l := b.layout
 	without := row[l.added[Without]]
 	if without.IsNull() {
-		return append(to, row[l.raw].ByteArray()...)
+		return append(to, row[l.raw].ByteArray()...), true
 	}
 	members, ok := b.sets[string(without.ByteArray())]
 	if !ok {
 		if b.sets == nil {
 			b.sets = map[string][]int{}
 		}
-		members, _ = left(string(without.ByteArray()))
+		if members, ok = left(string(without.ByteArray())); !ok {
+			return nil, false
+		}
 		if len(b.sets) < 1000 {
 			b.sets[string(without.ByteArray())] = members
 		}
@@ -98,5 +103,5 @@ func (b *builder) whole(to []byte, row []parquet.Value) []byte {
 			nanos = int(n.Int32())
 		}
 		return quotedStamp(to, row[i].Int64(), nanos)
-	})
+	}), true
 }

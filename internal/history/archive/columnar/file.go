@@ -28,6 +28,13 @@ func damaged(problem string, err error) error {
 	if errors.As(err, &damage) {
 		return damage
 	}
+	var limit *LimitError
+	if errors.As(err, &limit) {
+		return limit
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
 	return &DamageError{problem}
 }
 
@@ -49,6 +56,8 @@ type File struct {
 	layout  *layout
 	subject string // the setting by which the column was filled
 	groups  []rowGroup
+	outline *Outline
+	limits  limits
 }
 
 // rowGroup is a group of rows with its columns.
@@ -58,12 +67,20 @@ type rowGroup struct {
 	rows   int64
 	meta   int          // place in the metadata
 	known  *atomic.Bool // the places of its pages were read
+
+	subjects *filter
 }
 
 const tail = 64 << 10 // read at once from the end
 
-// Open reads the end of a file: one request of 64 KiB, and a second if the description of the file is longer.
-func Open(ctx context.Context, from ReaderAt, size int64) (f *File, err error) {
+// Open is [OpenWithin] for the longest rows that Postgres can make.
+func Open(ctx context.Context, from ReaderAt, size int64) (*File, error) {
+	return OpenWithin(ctx, from, size, MostLine)
+}
+
+// OpenWithin reads the end of a file: one request of 64 KiB, and a second if the description of the file is longer. A
+// row has at most line bytes. What a file asks for is checked before any memory is taken: see [LimitError].
+func OpenWithin(ctx context.Context, from ReaderAt, size, line int64) (f *File, err error) {
 	defer guard(&err)
 	v := &view{ctx: ctx, from: from, size: size}
 	const least = 12
@@ -74,18 +91,33 @@ func Open(ctx context.Context, from ReaderAt, size int64) (f *File, err error) {
 	if err := v.fetch(Part{size - last, last}); err != nil {
 		return nil, damaged("", err)
 	}
-	if footer := footerOf(v.parts[0].data); footer > last && footer <= size {
+	footer := footerOf(v.parts[0].data)
+	switch {
+	case footer > size:
+		return nil, &DamageError{"has no readable end"}
+	case footer > mostFooter:
+		return nil, &LimitError{fmt.Sprintf("byte %d", size-footer), "a description", footer, mostFooter}
+	case footer > last:
 		v.forget()
 		if err := v.fetch(Part{size - footer, footer}); err != nil {
 			return nil, damaged("", err)
 		}
 	}
+	const frame = 8
+	if data, ok := v.bytes(Part{size - footer, footer - frame}); !ok {
+		return nil, &DamageError{"has no readable end"}
+	} else if err := checkFooter(data); err != nil {
+		return nil, err
+	}
 	p, err := parquet.OpenFile(v, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.SkipMagicBytes(true), parquet.ReadBufferSize(16<<10))
 	if err != nil {
 		return nil, damaged("has no readable end", err)
 	}
-	f = &File{from: from, size: size, file: p}
-	return f, f.understand()
+	f = &File{from: from, size: size, file: p, limits: limitsFor(line)}
+	if err := f.understand(); err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 // footerOf is the length of the description with its frame.
@@ -103,7 +135,7 @@ func guard(err *error) {
 
 func (f *File) understand() error {
 	columns, ok := f.file.Lookup(keyColumns)
-	if !ok {
+	if !ok || len(columns) > mostColumns {
 		return &DamageError{"does not say its columns"}
 	}
 	var err error
@@ -122,6 +154,7 @@ func (f *File) understand() error {
 		}
 	}
 	first := int64(0)
+	f.outline = &Outline{size: f.size}
 	for n, g := range f.file.RowGroups() {
 		group := rowGroup{first: first, rows: g.NumRows(), meta: n, known: &atomic.Bool{}}
 		for _, c := range g.ColumnChunks() {
@@ -134,10 +167,27 @@ func (f *File) understand() error {
 		if len(group.chunks) != f.layout.leaves || group.rows < 0 {
 			return &DamageError{"has other columns than it says"}
 		}
+		if err := f.checkGroup(group); err != nil {
+			return err
+		}
 		first += group.rows
+		group.subjects = f.filter(group, f.layout.added[Subject])
+		f.outline.filters = append(f.outline.filters, f.filter(group, f.layout.id))
 		f.groups = append(f.groups, group)
 	}
 	return nil
+}
+
+// Bytes is about what it keeps in memory: its description, and the places and bounds of pages once they were read.
+func (f *File) Bytes() int64 {
+	n := f.outline.Bytes()
+	for _, g := range f.groups {
+		n += 1024
+		for _, c := range f.file.Metadata().RowGroups[g.meta].Columns {
+			n += 1024 + 4*(int64(c.OffsetIndexLength)+int64(c.ColumnIndexLength)) + int64(len(c.MetaData.Statistics.MinValue)+len(c.MetaData.Statistics.MaxValue))
+		}
+	}
+	return n
 }
 
 // NumRows returns the number of rows.

@@ -2,22 +2,26 @@ package columnar
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/parquet-go/parquet-go"
-	"github.com/parquet-go/parquet-go/bloom"
-	"golang.org/x/sync/errgroup"
 )
 
 // Find returns the rows with an id, oldest first. It asks the filter of each group of rows. Of a group that may have
 // the id it reads the column of ids, and then only the pages that have the row.
-func (f *File) Find(ctx context.Context, id string) (rows []Row, err error) {
-	defer guard(&err)
-	groups, err := f.may(ctx, f.layout.id, []byte(id))
+func (f *File) Find(ctx context.Context, id string) ([]Row, error) {
+	groups, err := f.outline.Groups(ctx, f.from, id)
 	if err != nil {
 		return nil, err
 	}
+	return f.FindIn(ctx, groups, id)
+}
+
+// FindIn is Find in some groups of rows, which ascend: see [Outline.Groups].
+func (f *File) FindIn(ctx context.Context, groups []int, id string) (rows []Row, err error) {
+	defer guard(&err)
 	for _, n := range groups {
 		found, err := f.findIn(ctx, f.groups[n], id)
 		if err != nil {
@@ -29,47 +33,9 @@ func (f *File) Find(ctx context.Context, id string) (rows []Row, err error) {
 }
 
 // MayHave reports whether a filter does not rule the id out. It reads 32 bytes of each group of rows.
-func (f *File) MayHave(ctx context.Context, id string) (may bool, err error) {
-	defer guard(&err)
-	groups, err := f.may(ctx, f.layout.id, []byte(id))
+func (f *File) MayHave(ctx context.Context, id string) (bool, error) {
+	groups, err := f.outline.Groups(ctx, f.from, id)
 	return len(groups) > 0, err
-}
-
-// may returns the groups whose filter of a column does not rule a value out, in order.
-func (f *File) may(ctx context.Context, column int, value []byte) (groups []int, err error) {
-	var mu sync.Mutex
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(requests)
-	for n := range f.groups {
-		g.Go(func() (err error) {
-			defer guard(&err)
-			may, err := f.filter(ctx, f.groups[n], column, value)
-			if may && err == nil {
-				mu.Lock()
-				defer mu.Unlock()
-				groups = append(groups, n)
-			}
-			return err
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return nil, damaged("cannot be read", err)
-	}
-	slices.Sort(groups)
-	return groups, nil
-}
-
-// filter asks the filter of a group. Its length tells where its blocks of 32 bytes begin, as its header is shorter than
-// a block.
-func (f *File) filter(ctx context.Context, g rowGroup, column int, value []byte) (bool, error) {
-	c := &f.file.Metadata().RowGroups[g.meta].Columns[column].MetaData
-	length := int64(c.BloomFilterLength)
-	head := length % bloom.BlockSize
-	if c.BloomFilterOffset <= 0 || length < bloom.BlockSize {
-		return true, nil // without a filter
-	}
-	v := f.view(ctx)
-	return bloom.CheckSplitBlock(&section{v, c.BloomFilterOffset + head}, length-head, bloom.XXH64{}.Sum64(value))
 }
 
 // section is a view from an offset on.
@@ -85,9 +51,12 @@ func (f *File) findIn(ctx context.Context, g rowGroup, id string) ([]Row, error)
 	if err := v.fetch(f.data(g, f.layout.id)); err != nil {
 		return nil, damaged("cannot be read", err)
 	}
+	if err := f.checkColumn(v, g, f.layout.id); err != nil {
+		return nil, err
+	}
 	var at []int64
 	err := f.column(v, g, f.layout.id, func(row int64, value parquet.Value) {
-		if string(value.ByteArray()) == id {
+		if len(at) < mostFound && string(value.ByteArray()) == id {
 			at = append(at, row)
 		}
 	})
@@ -95,8 +64,45 @@ func (f *File) findIn(ctx context.Context, g rowGroup, id string) ([]Row, error)
 		return nil, damaged("cannot be read", err)
 	}
 	v.forget()
-	return f.at(v, g, at)
+	var rows []Row
+	err = f.inBatches(v, g, at, func(some []Row) (bool, error) {
+		rows = append(rows, some...)
+		return true, nil
+	})
+	return rows, err
 }
+
+// inBatches passes rows of a group by their places in it, which ascend, until each wants no more. It halves a batch that
+// has too many bytes.
+func (f *File) inBatches(v *view, g rowGroup, rows []int64, each func([]Row) (more bool, err error)) error {
+	_, err := f.batch(v, g, rows, false, each)
+	return err
+}
+
+// batch is inBatches; down: the later half comes first.
+func (f *File) batch(v *view, g rowGroup, rows []int64, down bool, each func([]Row) (more bool, err error)) (more bool, err error) {
+	found, err := f.at(v, g, rows)
+	if err == nil {
+		return each(found)
+	}
+	if !errors.Is(err, errLarge) {
+		return false, err
+	}
+	v.forget()
+	halves := [2][]int64{rows[:len(rows)/2], rows[len(rows)/2:]}
+	if down {
+		halves[0], halves[1] = halves[1], halves[0]
+	}
+	for _, half := range halves {
+		if more, err := f.batch(v, g, half, down, each); err != nil || !more {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// errLarge says that several rows together have too many bytes.
+var errLarge = errors.New("the rows have too many bytes")
 
 // column passes all values of a column of a group.
 func (f *File) column(v *view, g rowGroup, column int, each func(row int64, value parquet.Value)) error {
@@ -126,8 +132,21 @@ func (f *File) at(v *view, g rowGroup, rows []int64) ([]Row, error) {
 	for i := range values {
 		values[i] = make([]parquet.Value, f.layout.leaves)
 	}
+	size := int64(0)
 	for i := range g.chunks {
-		err := f.pick(v, g, i, rows, func(n int, value parquet.Value) { values[n][i] = value.Clone() })
+		err := f.pick(v, g, i, rows, func(n int, value parquet.Value) error {
+			if !value.IsNull() && value.Kind() == parquet.ByteArray {
+				size += int64(len(value.ByteArray()))
+			}
+			if size > mostBatch && len(rows) > 1 {
+				return errLarge
+			}
+			values[n][i] = value.Clone()
+			return nil
+		})
+		if errors.Is(err, errLarge) {
+			return nil, errLarge
+		}
 		if err != nil {
 			return nil, damaged("cannot be read", err)
 		}
@@ -135,7 +154,14 @@ func (f *File) at(v *view, g rowGroup, rows []int64) ([]Row, error) {
 	b := builder{layout: f.layout}
 	all := make([]Row, len(rows))
 	for i := range rows {
-		all[i] = f.describeRow(values[i], b.line(nil, values[i]))
+		line, err := b.line(nil, values[i])
+		if err != nil {
+			return nil, err
+		}
+		if n := int64(len(line)); n > f.limits.line {
+			return nil, &LimitError{fmt.Sprintf("group %d, row %d", g.meta, rows[i]), "a row", n, f.limits.line}
+		}
+		all[i] = f.describeRow(values[i], line)
 	}
 	return all, nil
 }
@@ -148,8 +174,16 @@ func (f *File) places(v *view, g rowGroup) error {
 	if err := v.fetch(f.pages(g)); err != nil {
 		return err
 	}
-	for _, c := range g.chunks {
-		if _, err := c.OffsetIndexFrom(v); err != nil {
+	for i, c := range g.chunks {
+		meta := &f.file.Metadata().RowGroups[g.meta].Columns[i]
+		if err := f.checkIndex(v, g, i, Part{meta.OffsetIndexOffset, int64(meta.OffsetIndexLength)}); err != nil {
+			return err
+		}
+		index, err := c.OffsetIndexFrom(v)
+		if err != nil {
+			return err
+		}
+		if err := f.checkPlaces(g, i, index); err != nil {
 			return err
 		}
 	}
@@ -163,6 +197,7 @@ func (f *File) fetchPages(v *view, g rowGroup, rows []int64, columns []int) erro
 		return err
 	}
 	var parts []Part
+	var of []int // their columns
 	for i, c := range g.chunks {
 		if columns != nil && !slices.Contains(columns, i) {
 			continue
@@ -172,7 +207,7 @@ func (f *File) fetchPages(v *view, g rowGroup, rows []int64, columns []int) erro
 			return err
 		}
 		if whole := f.data(g, i); index.NumPages() > 0 && index.Offset(0) > whole.Offset {
-			parts = append(parts, Part{whole.Offset, index.Offset(0) - whole.Offset}) // of the dictionary
+			parts, of = append(parts, Part{whole.Offset, index.Offset(0) - whole.Offset}), append(of, i) // of the dictionary
 		}
 		page := 0
 		for _, row := range rows {
@@ -181,15 +216,23 @@ func (f *File) fetchPages(v *view, g rowGroup, rows []int64, columns []int) erro
 			}
 			p := Part{index.Offset(page), index.CompressedPageSize(page)}
 			if n := len(parts); n == 0 || parts[n-1] != p {
-				parts = append(parts, p)
+				parts, of = append(parts, p), append(of, i)
 			}
 		}
 	}
-	return v.fetch(parts...)
+	if err := v.fetch(parts...); err != nil {
+		return err
+	}
+	for i, p := range parts {
+		if _, err := f.checkPage(v, g, of[i], p, true); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // pick passes the values of a column in some rows, which ascend. A value is valid until each returns.
-func (f *File) pick(v *view, g rowGroup, column int, rows []int64, each func(n int, value parquet.Value)) error {
+func (f *File) pick(v *view, g rowGroup, column int, rows []int64, each func(n int, value parquet.Value) error) error {
 	pages := g.chunks[column].PagesFrom(v)
 	defer func() { _ = pages.Close() }()
 	index, err := g.chunks[column].OffsetIndexFrom(v)
@@ -217,7 +260,10 @@ func (f *File) pick(v *view, g rowGroup, column int, rows []int64, each func(n i
 				parquet.Release(page)
 				return errorOr(err, errValues)
 			}
-			each(n, one[0])
+			if err := each(n, one[0]); err != nil {
+				parquet.Release(page)
+				return err
+			}
 			at = rows[n] + 1
 			n++
 		}

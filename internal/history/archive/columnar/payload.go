@@ -161,7 +161,7 @@ func left(without string) (members []int, ok bool) {
 				found = m
 			}
 		}
-		if found < 0 {
+		if found < 0 || len(members) > 0 && found <= members[len(members)-1] { // each at most once, in order
 			return nil, false
 		}
 		members = append(members, found)

@@ -13,10 +13,14 @@ import (
 //
 // The compressed pages of one group of rows are in memory at a time, and one page of each column.
 func (f *File) Rows(ctx context.Context, all io.Writer, emit func(line []byte) error) (err error) {
+	defer guard(&err)
+	return f.rows(ctx, all, emit, nil)
+}
+
+func (f *File) rows(ctx context.Context, all io.Writer, emit func(line []byte) error, proof *proof) error {
 	if all == nil {
 		all = io.Discard
 	}
-	defer guard(&err)
 	passed := int64(0)
 	pass := func(v *view, to int64) error {
 		if to > f.size {
@@ -50,8 +54,19 @@ func (f *File) Rows(ctx context.Context, all io.Writer, emit func(line []byte) e
 		if _, err := all.Write(v.parts[0].data); err != nil {
 			return err
 		}
+		for i := range g.chunks {
+			if err := f.checkColumn(v, g, i); err != nil {
+				return err
+			}
+		}
 		passed = whole.end()
-		if err := f.group(v, g, emit); err != nil {
+		if err := proof.begin(ctx, g); err != nil {
+			return err
+		}
+		if err := f.group(v, g, emit, proof); err != nil {
+			return err
+		}
+		if err := proof.end(); err != nil {
 			return err
 		}
 	}
@@ -59,7 +74,7 @@ func (f *File) Rows(ctx context.Context, all io.Writer, emit func(line []byte) e
 }
 
 // group passes the lines of a group.
-func (f *File) group(v *view, g rowGroup, emit func(line []byte) error) error {
+func (f *File) group(v *view, g rowGroup, emit func(line []byte) error, proof *proof) error {
 	columns := make([]cursor, len(g.chunks))
 	defer func() {
 		for i := range columns {
@@ -72,11 +87,18 @@ func (f *File) group(v *view, g rowGroup, emit func(line []byte) error) error {
 	b := builder{layout: f.layout}
 	row := b.row(f.layout.leaves)
 	var line []byte
+	var err error
 	for left := g.rows; left > 0; {
 		n := min(int64(valuesAtOnce), left)
 		for i := range columns {
+			read := columns[i].read
 			if err := columns[i].more(); err != nil {
 				return damaged("cannot be read", err)
+			}
+			if columns[i].read > read {
+				if err := proof.page(i, columns[i].read-1, g.rows-left); err != nil {
+					return err
+				}
 			}
 			n = min(n, columns[i].left)
 		}
@@ -89,7 +111,12 @@ func (f *File) group(v *view, g rowGroup, emit func(line []byte) error) error {
 			for i := range columns {
 				row[i] = columns[i].values[r]
 			}
-			line = b.line(line[:0], row)
+			if line, err = b.line(line[:0], row); err != nil {
+				return err
+			}
+			if err := proof.row(g.rows-left+int64(r), row, line); err != nil {
+				return err
+			}
 			if err := emit(line); err != nil {
 				return err
 			}
@@ -107,6 +134,7 @@ type cursor struct {
 	page   parquet.Page
 	reader parquet.ValueReader
 	left   int64 // values of the page
+	read   int   // pages so far
 	buffer [valuesAtOnce]parquet.Value
 	values []parquet.Value
 }
@@ -123,6 +151,7 @@ func (c *cursor) more() error {
 			return err
 		}
 		c.page, c.reader, c.left = page, page.Values(), page.NumValues()
+		c.read++
 	}
 	return nil
 }

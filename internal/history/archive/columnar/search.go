@@ -177,7 +177,7 @@ func (s *search) group(ctx context.Context, g rowGroup) (more bool, err error) {
 		}
 	}
 	if s.q.Subject != "" && !s.payloads {
-		may, err := s.f.filter(ctx, g, s.f.layout.added[Subject], []byte(s.q.Subject))
+		may, err := g.subjects.may(s.f.view(ctx), []byte(s.q.Subject))
 		if err != nil || !may {
 			return true, damaged("cannot be read", err)
 		}
@@ -208,7 +208,7 @@ func (s *search) spans(v *view, g rowGroup) ([]span, error) {
 		return nil, err
 	}
 	for _, c := range s.all {
-		bounds, err := g.chunks[c.column].ColumnIndexFrom(v)
+		bounds, err := s.f.boundsOf(v, g, c.column)
 		if err != nil {
 			return nil, err
 		}
@@ -231,6 +231,20 @@ func (s *search) spans(v *view, g rowGroup) ([]span, error) {
 	return spans, nil
 }
 
+// boundsOf reads the bounds of a column's pages, which were fetched.
+func (f *File) boundsOf(v *view, g rowGroup, column int) (*parquet.FileColumnIndex, error) {
+	meta := &f.file.Metadata().RowGroups[g.meta].Columns[column]
+	if err := f.checkIndex(v, g, column, Part{meta.ColumnIndexOffset, int64(meta.ColumnIndexLength)}); err != nil {
+		return nil, err
+	}
+	return g.chunks[column].ColumnIndexFrom(v)
+}
+
+// unbounded reports whether a page has no bounds.
+func unbounded(least, greatest parquet.Value) bool {
+	return least.IsNull() || greatest.IsNull() || least.Kind() == parquet.ByteArray && len(greatest.ByteArray()) == 0
+}
+
 // pageMay reports whether a page can have a wanted row. Pages of columns without bounds can.
 func (s *search) pageMay(c condition, bounds *parquet.FileColumnIndex, page int) bool {
 	if page >= bounds.NumPages() {
@@ -240,7 +254,7 @@ func (s *search) pageMay(c condition, bounds *parquet.FileColumnIndex, page int)
 		return false
 	}
 	least, greatest := bounds.MinValue(page), bounds.MaxValue(page)
-	if least.IsNull() || greatest.IsNull() || least.Kind() == parquet.ByteArray && len(greatest.ByteArray()) == 0 {
+	if unbounded(least, greatest) {
 		return true
 	}
 	return c.may(least, greatest)
@@ -307,10 +321,11 @@ func (s *search) keep(v *view, g rowGroup, c condition, rows []int64) (kept []in
 	if err := s.f.fetchPages(v, g, rows, []int{c.column}); err != nil {
 		return nil, err
 	}
-	err = s.f.pick(v, g, c.column, rows, func(n int, value parquet.Value) {
+	err = s.f.pick(v, g, c.column, rows, func(n int, value parquet.Value) error {
 		if c.is(value) {
 			kept = append(kept, rows[n])
 		}
+		return nil
 	})
 	return kept, err
 }
@@ -326,22 +341,20 @@ func (s *search) pass(v *view, g rowGroup, rows []int64) (more bool, err error) 
 	if !s.q.Oldest {
 		slices.Reverse(rows)
 	}
-	found, err := s.f.at(v, g, rows)
-	if err != nil {
-		return false, err
-	}
-	if !s.q.Oldest {
-		slices.Reverse(found)
-	}
-	for i := range found {
-		if !s.wanted(&found[i]) {
-			continue
+	return s.f.batch(v, g, rows, !s.q.Oldest, func(found []Row) (bool, error) {
+		if !s.q.Oldest {
+			slices.Reverse(found)
 		}
-		if more, err := s.emit(found[i]); err != nil || !more {
-			return false, err
+		for i := range found {
+			if !s.wanted(&found[i]) {
+				continue
+			}
+			if more, err := s.emit(found[i]); err != nil || !more {
+				return false, err
+			}
 		}
-	}
-	return true, nil
+		return true, nil
+	})
 }
 
 // wanted looks at what no column tells.

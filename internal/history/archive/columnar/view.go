@@ -28,6 +28,8 @@ type view struct {
 	size  int64
 	parts []fetched
 	held  int64 // bytes of parts
+
+	checked map[int64]int64 // sizes of pages that were checked, by their places
 }
 
 type fetched struct {
@@ -63,6 +65,11 @@ func (v *view) fetch(parts ...Part) error {
 	g.SetLimit(requests)
 	for i := range all {
 		g.Go(func() error {
+			if n := all[i].Length; n > largeFetch {
+				if err := v.from.ReadAt(ctx, make([]byte, 1), all[i].end()-1); err != nil {
+					return err
+				}
+			}
 			all[i].data = make([]byte, all[i].Length)
 			return v.from.ReadAt(ctx, all[i].data, all[i].Offset)
 		})
@@ -83,7 +90,18 @@ func (v *view) has(p Part) bool {
 }
 
 // forget drops what was fetched.
-func (v *view) forget() { v.parts, v.held = nil, 0 }
+func (v *view) forget() { v.parts, v.held, v.checked = nil, 0, nil }
+
+// bytes returns a part that was fetched.
+func (v *view) bytes(p Part) (data []byte, ok bool) {
+	for i := len(v.parts) - 1; i >= 0; i-- {
+		if have := &v.parts[i]; p.Length >= 0 && have.Offset <= p.Offset && have.end() >= p.end() {
+			from := p.Offset - have.Offset
+			return have.data[from : from+p.Length : from+p.Length], true
+		}
+	}
+	return nil, false
+}
 
 // ReadAt reads from memory, where fewer bytes than asked may be at once, else from the file.
 func (v *view) ReadAt(p []byte, off int64) (int, error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 
 	"github.com/parquet-go/parquet-go"
@@ -39,6 +40,9 @@ type Writer struct {
 	layout  *layout
 	subject subject.Spec
 	to      *parquet.GenericWriter[any]
+	out     *output
+	bounded []int // columns whose least and greatest values are kept
+	long    bool  // one of their values is
 	columns []*parquet.ColumnWriter
 
 	batch [][]parquet.Value // by column
@@ -78,8 +82,9 @@ func NewWriter(to io.Writer, o Options) (*Writer, error) {
 	for _, name := range l.unbounded() {
 		options = append(options, parquet.SkipPageBounds(name))
 	}
+	out := &output{to: to}
 	w := &Writer{
-		layout: l, subject: o.Subject, to: parquet.NewGenericWriter[any](to, options...), most: groupRows, large: groupBytes, batch: make([][]parquet.Value, l.leaves),
+		layout: l, subject: o.Subject, out: out, bounded: l.bounded(), to: parquet.NewGenericWriter[any](out, options...), most: groupRows, large: groupBytes, batch: make([][]parquet.Value, l.leaves),
 		cells: make([][]byte, len(l.columns)), sets: map[[repeatedCount]bool]string{}, revisionsOf: revisions{}, builder: builder{layout: l},
 	}
 	if o.GroupRows > 0 {
@@ -100,6 +105,17 @@ func (l *layout) unbounded() []string {
 	return names
 }
 
+// bounded are the columns of texts whose least and greatest values are kept.
+func (l *layout) bounded() (all []int) {
+	without := l.unbounded()
+	for i, field := range l.schema.Fields() {
+		if !slices.Contains(without, field.Name()) && field.Type().Kind() == parquet.ByteArray {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
 // RowError says that a line is not a row of these columns. It quotes nothing.
 type RowError struct{ Problem string }
 
@@ -115,9 +131,6 @@ func (w *Writer) Write(line []byte) error {
 	at := len(w.arena)
 	w.arena = append(w.arena, line...)
 	line = w.arena[at:len(w.arena):len(w.arena)]
-	if err := w.split(line); err != nil {
-		return err
-	}
 	if err := w.add(line); err != nil {
 		return err
 	}
@@ -167,15 +180,38 @@ func Text(cell []byte) []byte {
 	return cell[1 : len(cell)-1]
 }
 
-// add converts the row's values, and checks that the line comes back out of them.
+// add puts a row into the batch.
 func (w *Writer) add(line []byte) error {
+	row, err := w.row(line)
+	if err != nil {
+		return err
+	}
+	l := w.layout
+	if !row[l.added[Line]].IsNull() {
+		w.kept++
+	}
+	for _, i := range w.bounded {
+		w.long = w.long || !row[i].IsNull() && len(row[i].ByteArray()) > longBound
+	}
+	for i, v := range row {
+		w.batch[i] = append(w.batch[i], l.level(i, v))
+	}
+	return nil
+}
+
+// row converts a line to values, and checks that the line comes back out of them. They are valid as long as the line and
+// the arena are, and until the next call.
+func (w *Writer) row(line []byte) ([]parquet.Value, error) {
+	if err := w.split(line); err != nil {
+		return nil, err
+	}
 	l := w.layout
 	micros, ok := int64(0), w.cells[l.ts] != nil
 	if ok {
 		micros, ok = readTime(w.cells[l.ts])
 	}
 	if !ok || w.cells[l.id] == nil {
-		return &RowError{"has no decision_id or no time"}
+		return nil, &RowError{"has no decision_id or no time"}
 	}
 	var s shortened
 	if l.raw >= 0 && w.cells[l.raw] != nil {
@@ -196,15 +232,11 @@ func (w *Writer) add(line []byte) error {
 		row[l.added[Nanos]] = parquet.Int32Value(int32(s.nanos))
 	}
 	w.derive(row, &s)
-	w.rebuilt = w.builder.line(w.rebuilt[:0], row)
-	if string(w.rebuilt) != string(line) {
+	var err error
+	if w.rebuilt, err = w.builder.line(w.rebuilt[:0], row); err != nil || string(w.rebuilt) != string(line) {
 		row[l.added[Line]] = parquet.ByteArrayValue(line)
-		w.kept++
 	}
-	for i, v := range row {
-		w.batch[i] = append(w.batch[i], l.level(i, v))
-	}
-	return nil
+	return row, nil
 }
 
 func text(s string) parquet.Value { return parquet.ByteArrayValue([]byte(s)) }
@@ -292,8 +324,16 @@ func (w *Writer) Kept() int64 { return w.kept }
 // Close writes what is left, and the file's end. It does not close what it writes to.
 func (w *Writer) Close() error {
 	err := w.flush()
+	if err == nil && w.long {
+		if err = w.endGroup(); err == nil {
+			w.out.held = &bytes.Buffer{}
+		}
+	}
 	if err == nil {
 		err = w.to.Close()
+	}
+	if err == nil && w.long {
+		err = w.out.end()
 	}
 	if err != nil {
 		return fmt.Errorf("end the file: %w", err)

@@ -66,7 +66,7 @@ func (v *verify) verified(ctx context.Context, day *archive.Day) error {
 	var told []jsonArchive
 	superseded := archive.Superseded(all)
 	for _, m := range all {
-		err := archive.CheckWithin(ctx, shelf, m, archive.MostLine(int64(v.Settings.MaxRecordBytes)), nil)
+		err := archive.ProveWithin(ctx, shelf, m, archive.MostLine(int64(v.Settings.MaxRecordBytes)))
 		ok := err == nil
 		j := archiveOf(m, superseded[m.Name()])
 		if j.Verified = &ok; !ok {

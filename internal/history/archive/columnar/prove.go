@@ -1,0 +1,204 @@
+package columnar
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/bloom"
+
+	"docket/internal/record/subject"
+)
+
+// Prove is [File.Rows], and also checks all that answers rely on besides the lines. Each id and each subject is found
+// through the filters. The bounds of pages and groups have the values that they stand for, and the places of pages are
+// right. Each column, also a derived one, is as a writer makes it from the line. A deviation is a [*DamageError].
+func (f *File) Prove(ctx context.Context, all io.Writer, emit func(line []byte) error) (err error) {
+	defer guard(&err)
+	by, err := subject.Parse(f.subject)
+	if err != nil {
+		return &DamageError{"does not say how its subjects were found"}
+	}
+	again := &Writer{layout: f.layout, subject: by, cells: make([][]byte, len(f.layout.columns)), sets: map[[repeatedCount]bool]string{}, revisionsOf: revisions{}, builder: builder{layout: f.layout}}
+	return f.rows(ctx, all, emit, &proof{f: f, again: again})
+}
+
+// proof checks the rows of a file beside their lines. A nil proof checks nothing.
+type proof struct {
+	f       *File
+	again   *Writer // makes the columns of a line again
+	group   rowGroup
+	filters []*provedFilter
+	columns []*provedColumn
+}
+
+// provedFilter is a filter in memory.
+type provedFilter struct {
+	column int
+	blocks []byte
+}
+
+// provedColumn is a column whose bounds answers rely on. Only places are proved of the others.
+type provedColumn struct {
+	column int
+	typ    parquet.Type
+	places *parquet.FileOffsetIndex
+	bounds *parquet.FileColumnIndex // nil: nobody asks for them
+	least  parquet.Value            // of the group; NULL: there is none
+	most   parquet.Value
+	page   int
+	ends   int64 // row behind the page
+}
+
+// asked are the columns that a question has conditions on.
+func (f *File) asked() map[int]bool {
+	l := f.layout
+	all := map[int]bool{l.ts: true, l.added[Verdict]: true, l.added[Subject]: true}
+	for i, c := range l.columns {
+		if c.kind == asText && (c.Name == "path" || c.Name == "service") {
+			all[i] = true
+		}
+	}
+	return all
+}
+
+// begin reads filters, bounds and places of a group.
+func (p *proof) begin(ctx context.Context, g rowGroup) error {
+	if p == nil {
+		return nil
+	}
+	p.group, p.filters, p.columns = g, nil, nil
+	v := p.f.view(ctx)
+	for _, one := range []struct {
+		column int
+		of     *filter
+	}{{p.f.layout.id, p.f.outline.filters[g.meta]}, {p.f.layout.added[Subject], g.subjects}} {
+		if one.of.blocks.Length == 0 {
+			return &DamageError{"has no filter, " + p.f.place(g, one.column, 0)}
+		}
+		if err := v.fetch(one.of.blocks); err != nil {
+			return damaged("cannot be read", err)
+		}
+		blocks, _ := v.bytes(one.of.blocks)
+		p.filters = append(p.filters, &provedFilter{one.column, blocks})
+	}
+	if err := p.f.places(v, g); err != nil {
+		return damaged("cannot be read", err)
+	}
+	if err := v.fetch(p.f.bounds(g)); err != nil {
+		return damaged("cannot be read", err)
+	}
+	asked := p.f.asked()
+	for i, c := range g.chunks {
+		one := &provedColumn{column: i, typ: p.f.layout.schema.Fields()[i].Type(), page: -1}
+		var err error
+		if one.places, err = c.OffsetIndexFrom(v); err != nil {
+			return damaged("cannot be read", err)
+		}
+		if asked[i] {
+			if one.bounds, err = p.f.boundsOf(v, g, i); err != nil {
+				return damaged("cannot be read", err)
+			}
+			if one.bounds.NumPages() != one.places.NumPages() {
+				return &DamageError{"has bounds of other pages, " + p.f.place(g, i, 0)}
+			}
+		}
+		p.columns = append(p.columns, one)
+	}
+	return nil
+}
+
+// row checks a row of the group with its line.
+func (p *proof) row(n int64, row []parquet.Value, line []byte) error {
+	if p == nil {
+		return nil
+	}
+	wrong := func(column int, what string) error {
+		return &DamageError{fmt.Sprintf("has %s, %s, row %d", what, p.f.place(p.group, column, 0), n)}
+	}
+	for _, one := range p.filters {
+		v := row[one.column]
+		if v.IsNull() {
+			continue
+		}
+		if may, err := bloom.CheckSplitBlock(bytes.NewReader(one.blocks), int64(len(one.blocks)), bloom.XXH64{}.Sum64(v.ByteArray())); err != nil || !may {
+			return wrong(one.column, "a filter that rules out a value that is there")
+		}
+	}
+	for _, one := range p.columns {
+		if !one.has(n, p.group.rows, row[one.column]) {
+			return wrong(one.column, "bounds that rule out a value that is there")
+		}
+	}
+	p.again.arena = append(p.again.arena[:0], line...)
+	made, err := p.again.row(p.again.arena[:len(line):len(line)])
+	if err != nil {
+		return wrong(0, "a line that is no row")
+	}
+	for i := range made {
+		if made[i].IsNull() != row[i].IsNull() || !row[i].IsNull() && !parquet.Equal(made[i], row[i]) {
+			return wrong(i, "a column that its line does not have")
+		}
+	}
+	return nil
+}
+
+// has reports whether a page's bounds have a value of it, and keeps the bounds of the group.
+func (c *provedColumn) has(row, rows int64, v parquet.Value) bool {
+	if c.bounds == nil {
+		return true
+	}
+	for row >= c.ends || c.page < 0 {
+		c.page++
+		if c.ends = rows; c.page+1 < c.places.NumPages() {
+			c.ends = c.places.FirstRowIndex(c.page + 1)
+		}
+	}
+	if v.IsNull() {
+		return true
+	}
+	if c.least.IsNull() || c.typ.Compare(v, c.least) < 0 {
+		c.least = v.Clone()
+	}
+	if c.most.IsNull() || c.typ.Compare(v, c.most) > 0 {
+		c.most = v.Clone()
+	}
+	if c.bounds.NullPage(c.page) {
+		return false
+	}
+	least, greatest := c.bounds.MinValue(c.page), c.bounds.MaxValue(c.page)
+	if unbounded(least, greatest) {
+		return true
+	}
+	return c.typ.Compare(least, v) <= 0 && c.typ.Compare(v, greatest) <= 0
+}
+
+// page checks that a page begins at a row as its place says. The pages of a column come in order.
+func (p *proof) page(column, page int, row int64) error {
+	if p == nil {
+		return nil
+	}
+	if places := p.columns[column].places; page >= places.NumPages() || places.FirstRowIndex(page) != row {
+		return &DamageError{fmt.Sprintf("has wrong places of pages, %s, row %d", p.f.place(p.group, column, 0), row)}
+	}
+	return nil
+}
+
+// end checks the bounds of the group.
+func (p *proof) end() error {
+	if p == nil {
+		return nil
+	}
+	for _, one := range p.columns {
+		if one.bounds == nil || one.least.IsNull() {
+			continue
+		}
+		least, greatest, ok := p.group.chunks[one.column].Bounds()
+		if ok && !least.IsNull() && !greatest.IsNull() && (one.typ.Compare(least, one.least) > 0 || one.typ.Compare(one.most, greatest) > 0) {
+			return &DamageError{"has bounds that rule out a value that is there, " + p.f.place(p.group, one.column, 0)}
+		}
+	}
+	return nil
+}
