@@ -10,7 +10,7 @@ import (
 	"docket/internal/history/cold/cache"
 )
 
-// What is kept of files in memory, in bytes. Outlines are small, and a look-up by id needs one of each file. A file is
+// Limits of what is kept of files in memory, in bytes. Outlines are small, and a look-up by id needs one of each file. A file is
 // opened whole only if it may have the id.
 const (
 	mostOutlines = 32 << 20

@@ -187,7 +187,7 @@ func TestShelf_DamageIsReadFromShelf(t *testing.T) {
 				if b, err := os.ReadFile(path); err == nil && int64(len(b)) != stored(size) {
 					t.Error("the damaged file stays")
 				}
-				if o, err := open(path, m.Files[0]); err == nil { // it was kept anew, and whole
+				if o, err := open(path, m.Files[0]); err == nil { // it was kept once more, and whole
 					for n := range blocks(size) {
 						if _, err := o.block(n); err != nil {
 							t.Error("the damaged file stays")
@@ -200,7 +200,7 @@ func TestShelf_DamageIsReadFromShelf(t *testing.T) {
 	}
 }
 
-// TestThrough_OnlyTheManifestsFile: what is not the file of the manifest is passed on, and not kept.
+// TestThrough_OnlyTheManifestsFile: another file than that of the manifest is passed on, and not kept.
 func TestThrough_OnlyTheManifestsFile(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(f *far, m *archive.Manifest){
@@ -278,8 +278,8 @@ func TestCache_NeverBeyondTheBound(t *testing.T) {
 	})
 }
 
-// TestOpen_CleansUp: leftovers of killed processes and what is beyond the bound go, the oldest first. What another
-// process writes at the moment stays, and so does what is not of the cache.
+// TestOpen_CleansUp: leftovers of killed processes and what is beyond the bound go, the oldest first. A file that another
+// process writes at the moment stays, and so does a file of somebody else.
 func TestOpen_CleansUp(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

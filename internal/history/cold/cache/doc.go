@@ -5,5 +5,5 @@
 // manifest. Each block is verified when it is read. A damaged file is removed, and the shelf is read.
 //
 // All files together, also those that are being written, never have more than the bound: room is taken under a lock,
-// before the first byte. A fault of the directory costs a read of the shelf, and is no error.
+// before the first byte. A fault of the directory costs a read of the shelf. Nobody gets it as an error.
 package cache

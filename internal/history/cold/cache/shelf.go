@@ -33,7 +33,7 @@ func (s *Shelf) Asked(name string) {
 	}
 }
 
-// Get opens a whole file. What comes from the shelf is kept on its way, if it is read to its end.
+// Get opens a whole file. A file of the shelf is kept on its way, if it is read to its end.
 func (s *Shelf) Get(ctx context.Context, name string) (io.ReadCloser, error) {
 	of, ok := s.files[name]
 	if !ok {
