@@ -141,7 +141,7 @@ func (f *File) at(v *view, g rowGroup, rows []int64) ([]Row, error) {
 			if size > mostBatch && len(rows) > 1 {
 				return errLarge
 			}
-			if most := 2*f.limits.line + mostPage; size > most {
+			if most := 2*f.limits.line + mostPage; len(rows) == 1 && size > most {
 				return &LimitError{fmt.Sprintf("group %d, row %d", g.meta, rows[n]), "a row", size, most}
 			}
 			values[n][i] = value.Clone()

@@ -256,6 +256,7 @@ func TestSearch_HostileRowsAreSplit(t *testing.T) { //nolint:paralleltest // it 
 		all = append(all, fmt.Appendf(nil, `{"decision_id":"d%04d","ts":%s,"raw":{"input": "%s"}}`, i, quotedTime(nil, 1785542400000000+int64(i)), zeros))
 	}
 	d := write(t, Options{Subject: byHost}, all)
+	d.data = describing(t, d.data, func(m *format.FileMetaData) { m.RowGroups[0].TotalByteSize = 0 }) // it says that its rows are short
 	f, err := OpenWithin(t.Context(), d, int64(len(d.data)), 2*size)
 	if err != nil {
 		t.Fatal(err)
@@ -278,6 +279,24 @@ func TestSearch_HostileRowsAreSplit(t *testing.T) { //nolint:paralleltest // it 
 	}
 	if most > before+4*mostBatch {
 		t.Errorf("%d MiB for %d MiB of rows", (most-before)>>20, n*size>>20)
+	}
+	some := make([]int64, 100)
+	for i := range some {
+		some[i] = int64(i)
+	}
+	rows = 0
+	err = f.inBatches(f.view(t.Context()), f.groups[0], some, func(batch []Row) (bool, error) {
+		bytes := 0
+		for _, r := range batch {
+			bytes += len(r.Line)
+		}
+		if rows += len(batch); bytes > mostBatch {
+			t.Errorf("%d MiB are made at once", bytes>>20)
+		}
+		return true, nil
+	})
+	if err != nil || rows != len(some) {
+		t.Errorf("%d rows, %v", rows, err)
 	}
 }
 

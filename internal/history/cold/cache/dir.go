@@ -167,13 +167,13 @@ func (c *Cache) begin(of archive.File) (f *os.File, err error) {
 	return f, nil
 }
 
-// finish gives a written file its name.
+// finish gives a written file its name. Nobody lists the directory meanwhile, who could see neither name.
 func (c *Cache) finish(f *os.File, of archive.File) error {
 	path, _ := c.path(of)
 	if err := f.Sync(); err != nil {
 		return err
 	}
-	if err := os.Rename(f.Name(), path); err != nil {
+	if err := c.locked(func() error { return os.Rename(f.Name(), path) }); err != nil {
 		return err
 	}
 	d, err := os.Open(c.dir)
