@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"docket/internal/audit/verify"
 	"docket/internal/history/archive"
+	"docket/internal/history/claims"
 	"docket/internal/history/cold"
+	"docket/internal/history/cold/cache"
 	"docket/internal/history/lookup"
 	"docket/internal/kafka"
 	"docket/internal/postgres/db"
@@ -43,11 +46,22 @@ func (sight Sight) days(s config.Settings, db *store.Store) *cold.Days {
 
 // ArchivedDays reads the archived days of the settings. Without DOCKET_ARCHIVE_TO it reads nothing.
 func ArchivedDays(s config.Settings, db *store.Store, open func(where string) (archive.Shelf, error)) *cold.Days {
+	shared := once(s, db)
+	kept, fault := cached(s, shared)
 	return cold.New(cold.Config{
+		Cache: kept, CacheFault: fault,
 		Where: s.ArchiveTo, Shelf: func() (archive.Shelf, error) { return open(s.ArchiveTo) }, Table: historydb.NewArchives(db.DB).Name(),
 		LineBytes: archive.MostLine(int64(s.MaxRecordBytes)), Hint: hint,
-		Once: once(s, db), Results: results(s),
+		Once: shared, Results: results(s),
 	})
+}
+
+// cached opens the cache of archived files. A directory needs none: it is as near as the cache.
+func cached(s config.Settings, shared *claims.Once) (*cache.Cache, error) {
+	if s.CacheDir == "" || !strings.HasPrefix(s.ArchiveTo, "s3://") {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	return cache.Open(cache.Config{Dir: s.CacheDir, Bytes: int64(s.CacheBytes), Claim: fetching(s, shared)})
 }
 
 // Looking makes a lookup by id.

@@ -1,6 +1,10 @@
 package inspect
 
 import (
+	"context"
+
+	"golang.org/x/sync/errgroup"
+
 	"docket/internal/history/cold"
 	"docket/internal/history/lookup"
 	"docket/internal/history/reader"
@@ -34,6 +38,15 @@ func (e *Everywhere) Close() {
 	for _, db := range e.dbs {
 		db.Close()
 	}
+}
+
+// Warm is that of the archived days of each shard.
+func (e *Everywhere) Warm(ctx context.Context) error {
+	var all errgroup.Group
+	for _, days := range e.days {
+		all.Go(func() error { return days.Warm(ctx) })
+	}
+	return all.Wait()
 }
 
 // AskAll opens every shard whose database is known. It is nil if there is one database alone. open makes the pool of a

@@ -103,6 +103,18 @@ func (o *Once) Do(ctx context.Context, key string, p Priority, known func() bool
 	}
 }
 
+// Try claims a key for work that its caller does until release, or reports false at once if another process has it. The
+// context of the work ends with [ErrTaken] as its cause if a call of higher priority takes the work over. Without a port
+// that answers, the caller works.
+func (o *Once) Try(ctx context.Context, key string, p Priority) (working context.Context, release func(), ok bool) {
+	mine, answered := o.begin(ctx, key, p)
+	if mine != nil {
+		working, release = mine.hold(ctx)
+		return working, release, true
+	}
+	return ctx, func() {}, !answered
+}
+
 // halfOf ends when half of the time of ctx is over; never without a deadline.
 func halfOf(ctx context.Context) <-chan time.Time {
 	deadline, ok := ctx.Deadline()
@@ -141,20 +153,8 @@ type held struct {
 
 // do works while it keeps the claim, and ends it.
 func (h *held) do(ctx context.Context, known func() bool, work func(ctx context.Context) error) error {
-	working, stop := context.WithCancelCause(ctx)
-	kept := make(chan struct{})
-	go func() {
-		defer close(kept)
-		h.keep(working, stop)
-	}()
-	defer func() {
-		stop(nil)
-		<-kept
-		h.port.call(context.WithoutCancel(ctx), func(ctx context.Context) error {
-			_, err := h.port.End(ctx, h.key, h.version)
-			return err // a claim that was not ended expires
-		})
-	}()
+	working, release := h.hold(ctx)
+	defer release()
 	if known() { // the one before ended its claim between the look and this claim
 		return nil
 	}
@@ -163,6 +163,24 @@ func (h *held) do(ctx context.Context, known func() bool, work func(ctx context.
 		return ErrTaken
 	}
 	return err
+}
+
+// hold keeps the claim until release is called, which ends it.
+func (h *held) hold(ctx context.Context) (working context.Context, release func()) {
+	working, stop := context.WithCancelCause(ctx)
+	kept := make(chan struct{})
+	go func() {
+		defer close(kept)
+		h.keep(working, stop)
+	}()
+	return working, func() {
+		stop(nil)
+		<-kept
+		h.port.call(context.WithoutCancel(ctx), func(ctx context.Context) error {
+			_, err := h.port.End(ctx, h.key, h.version)
+			return err // a claim that was not ended expires
+		})
+	}
 }
 
 // keep extends the claim until ctx ends. Once the claim is lost, work of low priority stops. Work of high priority

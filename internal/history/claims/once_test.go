@@ -95,6 +95,36 @@ func TestOnce_LowDoesNotWait(t *testing.T) {
 	})
 }
 
+func TestOnce_TryHoldsUntilReleased(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		port := &claims.Memory{}
+		one, other := claims.NewOnce(port), claims.NewOnce(port)
+		working, release, ok := one.Try(t.Context(), "k", claims.Low)
+		time.Sleep(time.Minute)
+		if _, _, again := other.Try(t.Context(), "k", claims.Low); !ok || again || working.Err() != nil {
+			t.Fatalf("held %v, and by another %v: %v", ok, again, working.Err())
+		}
+		_, end, ok := other.Try(t.Context(), "k", claims.High)
+		<-working.Done()
+		if !ok || !errors.Is(context.Cause(working), claims.ErrTaken) {
+			t.Errorf("taken over %v: %v", ok, context.Cause(working))
+		}
+		release() // it is late, and ends nothing
+		if _, _, again := one.Try(t.Context(), "k", claims.High); again {
+			t.Error("a late release ended the claim of another")
+		}
+		end()
+		if _, release, ok = one.Try(t.Context(), "k", claims.Low); !ok {
+			t.Error("the claim was not ended")
+		}
+		release()
+		if _, _, ok := claims.NewOnce(&failing{err: errors.New("away")}).Try(t.Context(), "k", claims.Low); !ok {
+			t.Error("no work without a port")
+		}
+	})
+}
+
 // A process that was killed ends no claim and keeps none.
 func TestOnce_KilledProcessBlocksForItsLease(t *testing.T) {
 	t.Parallel()
@@ -130,10 +160,20 @@ func TestOnce_WaitsForHalfOfItsTime(t *testing.T) {
 	})
 }
 
+// remote is a port that a caller who gave up does not reach.
+type remote struct{ claims.Memory }
+
+func (r *remote) End(ctx context.Context, key string, version int64) (bool, error) {
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	return r.Memory.End(ctx, key, version)
+}
+
 func TestOnce_CallerWhoGivesUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		port, w := &claims.Memory{}, &task{takes: time.Hour}
+		port, w := &remote{}, &task{takes: time.Hour}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- claims.NewOnce(port).Do(ctx, "k", claims.High, w.known, w.work) }()

@@ -71,6 +71,7 @@ func (c *columns) Search(ctx context.Context, q Query) ([]reader.Decision, bool,
 		if err != nil {
 			return nil, false, c.failed(of.Name, err)
 		}
+		c.at(of).asked()
 		err = f.Search(ctx, asked, func(r columnar.Row) (bool, error) {
 			if err := ctx.Err(); err != nil {
 				return false, err

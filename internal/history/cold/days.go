@@ -13,6 +13,7 @@ import (
 
 	"docket/internal/history/archive"
 	"docket/internal/history/claims"
+	"docket/internal/history/cold/cache"
 	"docket/internal/history/reader"
 )
 
@@ -30,6 +31,10 @@ type Config struct {
 	Parallel int
 	// Patience limits the reading of archives for one page of a search; 0: 10 s.
 	Patience time.Duration
+	// Cache keeps files that are asked for often; nil: each question reads the storage.
+	Cache *cache.Cache
+	// CacheFault says why there is no cache, although one was wanted.
+	CacheFault error
 	// Once has one of the processes that share Results read an archive that has no index; nil: each reads for itself.
 	Once *claims.Once
 	// Results is a directory in which processes find what one of them read for all; empty: Once is not asked.
@@ -73,13 +78,10 @@ func New(c Config) *Days {
 	return &Days{Config: c, ahead: ahead{once: c.Once, results: results{c.Results}, where: c.Where}, listing: newLatest[[]archive.Listed]()}
 }
 
-// Close closes the storage and the ports of claims. A later question opens the storage again, and does without claims.
+// Close closes the storage and the ports of claims. A later question opens the storage again.
 func (d *Days) Close() {
 	if d == nil {
 		return
-	}
-	if d.Once != nil {
-		d.Once.Close()
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -87,6 +89,9 @@ func (d *Days) Close() {
 		c.Close()
 	}
 	d.shelf = nil
+	if d.Once != nil {
+		d.Once.Close()
+	}
 }
 
 // None reports whether there is no place of archives.
@@ -172,10 +177,26 @@ func (d *Days) load(ctx context.Context, shelf archive.Shelf, of archive.Listed)
 	superseded := archive.Superseded(all)
 	for _, m := range slices.Backward(all) {
 		if !superseded[m.Name()] {
-			it.archives = append(it.archives, part{d.Format(shelf, m, d.LineBytes), m.Name()})
+			it.archives = append(it.archives, part{d.Format(d.over(shelf, m), m, d.LineBytes), m.Name()})
 		}
 	}
 	return it, nil
+}
+
+// Warm fetches files that are asked for often into the cache, until ctx ends. Without a cache it returns at once.
+func (d *Days) Warm(ctx context.Context) error {
+	if d == nil || d.Cache == nil {
+		return nil
+	}
+	return d.Cache.Run(ctx)
+}
+
+// over puts the cache before the storage.
+func (d *Days) over(shelf archive.Shelf, m *archive.Manifest) archive.Shelf {
+	if d.Cache == nil {
+		return shelf
+	}
+	return d.Cache.Over(shelf, m)
 }
 
 // loadAll reads the manifests of days, several at once. A day that could not be read is among them, with its gap.

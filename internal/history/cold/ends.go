@@ -7,9 +7,10 @@ import (
 
 	"docket/internal/history/archive"
 	"docket/internal/history/archive/columnar"
+	"docket/internal/history/cold/cache"
 )
 
-// What is kept of files in memory, in bytes. Outlines are small, and a look-up by id needs one of each file. A file is
+// Limits of what is kept of files in memory, in bytes. Outlines are small, and a look-up by id needs one of each file. A file is
 // opened whole only if it may have the id.
 const (
 	mostOutlines = 32 << 20
@@ -24,6 +25,13 @@ type located struct {
 }
 
 func (l located) reader() columnar.ReaderAt { return archive.At(l.shelf, l.of.Name) }
+
+// asked tells a cache that rows of the file are needed.
+func (l located) asked() {
+	if s, ok := l.shelf.(*cache.Shelf); ok {
+		s.Asked(l.of.Name)
+	}
+}
 
 // ends keeps what is at the end of files. A file never changes.
 type ends struct {
@@ -66,6 +74,7 @@ func (e *ends) find(ctx context.Context, at located, id string) ([]columnar.Row,
 	if err != nil || len(groups) == 0 {
 		return nil, err
 	}
+	at.asked()
 	f, err := e.open(ctx, at)
 	if err != nil {
 		return nil, err

@@ -315,8 +315,8 @@ func TestDays_MissingDirectoryIsNoEmptyArchive(t *testing.T) {
 	}
 }
 
-// TestFind_WrongFilterIsNotReused: `docket archive` does not take an archive with a wrong filter for one of the day, so
-// the day is archived again, and the look-up finds its decisions.
+// TestFind_WrongFilterIsNotReused: an archive with a wrong filter does not count as one of the day. The day is archived
+// again, and the look-up finds its decisions.
 func TestFind_WrongFilterIsNotReused(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()

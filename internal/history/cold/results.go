@@ -71,6 +71,13 @@ func key(id string, r run, limit int) string {
 	return hex.EncodeToString(sum[:16])
 }
 
+// FetchKey names the fetch of an archived file into a directory that processes share.
+func FetchKey(dir, where, file string) string {
+	id, _ := results{dir}.id() // without one, each fetches for itself or skips a fetch: both are allowed
+	sum := sha256.Sum256([]byte(id + "\x00" + where + "\x00" + file))
+	return "fetch/" + hex.EncodeToString(sum[:16])
+}
+
 // result is a run as a file has it. The texts of JSON are bytes, so that they stay as they are.
 type result struct {
 	More      bool

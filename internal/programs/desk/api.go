@@ -51,6 +51,9 @@ func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg prom
 	rows := historydb.NewReader(p.parts.asked.DB)
 	days := inspect.ArchivedDays(s, p.parts.asked, shelfOf(s))
 	p.days = days
+	if days.CacheFault != nil {
+		p.log.Warn().Err(days.CacheFault).Str(telemetry.KeyHint, "check DOCKET_CACHE_DIR; until then each question reads the object storage").Msg("cache not opened")
+	}
 	decisions, states := inspect.Decisions(rows, days), state.Store(rows)
 	p.complete = NewWatch(s, p.parts.reader)
 	look := shareLook(s, p.parts.asked, inspect.Sight{Topics: p.parts.reader, Days: days, Quiet: p.quiet})

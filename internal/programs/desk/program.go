@@ -181,6 +181,10 @@ func (p *Program) join(working context.Context, stop context.CancelCauseFunc) er
 	run(&serving, func() error { return p.watch(upkeep.Done()) })
 	if p.api != nil {
 		run(&serving, func() error { p.renew(upkeep); return nil })
+		run(&serving, func() error { return p.days.Warm(upkeep) })
+		if all := p.parts.everywhere; all != nil {
+			run(&serving, func() error { return all.Warm(upkeep) })
+		}
 	}
 	for _, f := range p.faults {
 		run(&serving, func() error { f.Run(upkeep); return nil })

@@ -108,6 +108,9 @@ func (l *loader) archive() {
 	case s.ArchiveS3AccessKey == "" && s.ArchiveS3SecretKey != "":
 		l.complain(access, "is missing; %s needs its access key", secret)
 	}
+	if strings.ContainsRune(s.CacheDir, 0) || s.CacheDir != "" && strings.TrimSpace(s.CacheDir) == "" {
+		l.complain("DOCKET_CACHE_DIR", "is not a path")
+	}
 	if s.ArchiveS3CA != "" {
 		if _, err := authorities(s.ArchiveS3CA); err != nil {
 			l.complain(ca, "%v", err)

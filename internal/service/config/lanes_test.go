@@ -124,7 +124,7 @@ func TestLanes_Contradictions(t *testing.T) {
 
 func TestLimits_RedisForClaimsAlone(t *testing.T) {
 	t.Parallel()
-	s, _, err := Load(Desk, []string{database, "DOCKET_REDIS_URL=redis://r", "DOCKET_ARCHIVE_TO=/srv/archive", "DOCKET_ARCHIVE_CACHE=/var/cache/docket"})
+	s, _, err := Load(Desk, []string{database, "DOCKET_REDIS_URL=redis://r", "DOCKET_ARCHIVE_TO=/srv/archive", "DOCKET_CACHE_DIR=/var/cache/docket"})
 	if err != nil || s.Limited() || s.RedisURL == "" {
 		t.Error(s.RedisURL, err)
 	}

@@ -35,7 +35,7 @@ func (l *loader) limits() {
 		return
 	}
 	if s.LimitRows == 0 {
-		for variable, set := range map[string]bool{low: s.LimitLowRows > 0, burst: s.LimitBurst > 0, calendar: s.LimitCalendar != "", redis: s.RedisURL != "" && s.ArchiveCache == ""} {
+		for variable, set := range map[string]bool{low: s.LimitLowRows > 0, burst: s.LimitBurst > 0, calendar: s.LimitCalendar != "", redis: s.RedisURL != "" && s.CacheDir == ""} {
 			if set && l.fine(variable) {
 				l.complain(variable, "is set without %s; there is nothing to limit", all)
 			}

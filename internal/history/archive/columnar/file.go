@@ -79,7 +79,7 @@ func Open(ctx context.Context, from ReaderAt, size int64) (*File, error) {
 }
 
 // OpenWithin reads the end of a file: one request of 64 KiB, and a second if the description of the file is longer. A
-// row has at most line bytes. What a file asks for is checked before any memory is taken: see [LimitError].
+// row has at most line bytes. All that it asks for is checked before memory is taken: see [LimitError].
 func OpenWithin(ctx context.Context, from ReaderAt, size, line int64) (f *File, err error) {
 	defer guard(&err)
 	v := &view{ctx: ctx, from: from, size: size}

@@ -51,7 +51,7 @@ func (f *File) findIn(ctx context.Context, g rowGroup, id string) ([]Row, error)
 	if err := v.fetch(f.data(g, f.layout.id)); err != nil {
 		return nil, damaged("cannot be read", err)
 	}
-	if err := f.checkColumn(v, g, f.layout.id); err != nil {
+	if err := f.checkColumn(v, g, f.layout.id, new(int64)); err != nil {
 		return nil, err
 	}
 	var at []int64
@@ -140,6 +140,9 @@ func (f *File) at(v *view, g rowGroup, rows []int64) ([]Row, error) {
 			}
 			if size > mostBatch && len(rows) > 1 {
 				return errLarge
+			}
+			if most := 2*f.limits.line + mostPage; len(rows) == 1 && size > most {
+				return &LimitError{fmt.Sprintf("group %d, row %d", g.meta, rows[n]), "a row", size, most}
 			}
 			values[n][i] = value.Clone()
 			return nil

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// What a file may ask for. A writer stays far below. Sizes are bytes in memory, where nothing else is said.
+// The most that a file may ask for. A writer stays far below. Sizes are bytes in memory, where nothing else is said.
 const (
 	mostFooter    = 16 << 20 // the description of a file, as it is stored
 	mostDescribed = 96 << 20 // and once it is decoded

@@ -54,13 +54,17 @@ func readPageHead(data []byte) (h pageHead, ok bool) {
 	return h, ok
 }
 
-// checkColumn checks all pages of a column of a group, which are in memory.
-func (f *File) checkColumn(v *view, g rowGroup, column int) error {
+// checkColumn checks all pages of a column of a group, which are in memory. It adds their bytes after decompression to
+// made, for all columns that are read together.
+func (f *File) checkColumn(v *view, g rowGroup, column int, made *int64) error {
 	whole := f.data(g, column)
 	for at := whole.Offset; at < whole.end(); {
 		n, err := f.checkPage(v, g, column, Part{at, whole.end() - at}, false)
 		if err != nil {
 			return err
+		}
+		if *made += v.made; *made > f.limits.group {
+			return &LimitError{f.place(g, column, at), "pages", *made, f.limits.group}
 		}
 		at += n
 	}
@@ -95,6 +99,7 @@ func (f *File) checkPage(v *view, g rowGroup, column int, at Part, exact bool) (
 	if err := f.checkInside(g, column, &h, data[h.size:n], place); err != nil {
 		return 0, err
 	}
+	v.made = h.made
 	if v.checked == nil {
 		v.checked = map[int64]int64{}
 	}
@@ -125,6 +130,7 @@ func (f *File) checkInside(g rowGroup, column int, h *pageHead, data []byte, pla
 		if whole.most > f.limits.page {
 			return &LimitError{place, "a page", whole.most, f.limits.page}
 		}
+		h.made = max(h.made, whole.most)
 	}
 	if h.kind == int64(format.DictionaryPage) {
 		if 4*h.values > max(h.made, whole.most) {

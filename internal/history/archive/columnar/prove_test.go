@@ -93,7 +93,7 @@ func forged(t testing.TB, all [][]byte, change func(w *Writer, n int)) []byte {
 	return out.Bytes()
 }
 
-// TestProve_EachDamageIsFound: what answers rely on is proved. The rows alone do not show any of these faults.
+// TestProve_EachDamageIsFound: all that answers rely on is proved. The rows alone do not show any of these faults.
 func TestProve_EachDamageIsFound(t *testing.T) {
 	t.Parallel()
 	rows := lines(t, 4000, 3)

@@ -54,8 +54,9 @@ func (f *File) rows(ctx context.Context, all io.Writer, emit func(line []byte) e
 		if _, err := all.Write(v.parts[0].data); err != nil {
 			return err
 		}
+		made := int64(0)
 		for i := range g.chunks {
-			if err := f.checkColumn(v, g, i); err != nil {
+			if err := f.checkColumn(v, g, i, &made); err != nil {
 				return err
 			}
 		}

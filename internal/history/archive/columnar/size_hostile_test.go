@@ -198,6 +198,12 @@ func hostile(t testing.TB, good []byte) map[string][]byte {
 	page("2^31 values", id, v2(math.MaxInt32, 10, 10, format.Plain), make([]byte, 10))
 	page("more than is there", id, v2(rows, 10, math.MaxInt32, format.Plain), make([]byte, 10))
 	page("a bomb", id, v2(rows, 100, int32(len(bomb(50_000))), format.Plain), bomb(50_000))
+	some := v2(rows, 100, int32(len(bomb(120))), format.Plain)
+	again, err := thrift.Marshal(&thrift.CompactProtocol{}, &some)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page("many others, which are bombs", id, some, slices.Concat(bomb(120), bytes.Repeat(slices.Concat(again, bomb(120)), 40)))
 	huge := []byte{0x28, 0xB5, 0x2F, 0xFD, 0xE0, 0, 0, 0, 0, 4, 0, 0, 0, 1, 0, 0}
 	page("a frame of 16 GiB", id, v2(rows, 100, int32(len(huge)), format.Plain), huge)
 	delta := binary.AppendUvarint([]byte{0x80, 1, 4}, math.MaxInt32)
@@ -250,6 +256,7 @@ func TestSearch_HostileRowsAreSplit(t *testing.T) { //nolint:paralleltest // it 
 		all = append(all, fmt.Appendf(nil, `{"decision_id":"d%04d","ts":%s,"raw":{"input": "%s"}}`, i, quotedTime(nil, 1785542400000000+int64(i)), zeros))
 	}
 	d := write(t, Options{Subject: byHost}, all)
+	d.data = describing(t, d.data, func(m *format.FileMetaData) { m.RowGroups[0].TotalByteSize = 0 }) // it says that its rows are short
 	f, err := OpenWithin(t.Context(), d, int64(len(d.data)), 2*size)
 	if err != nil {
 		t.Fatal(err)
@@ -272,6 +279,24 @@ func TestSearch_HostileRowsAreSplit(t *testing.T) { //nolint:paralleltest // it 
 	}
 	if most > before+4*mostBatch {
 		t.Errorf("%d MiB for %d MiB of rows", (most-before)>>20, n*size>>20)
+	}
+	some := make([]int64, 100)
+	for i := range some {
+		some[i] = int64(i)
+	}
+	rows = 0
+	err = f.inBatches(f.view(t.Context()), f.groups[0], some, func(batch []Row) (bool, error) {
+		bytes := 0
+		for _, r := range batch {
+			bytes += len(r.Line)
+		}
+		if rows += len(batch); bytes > mostBatch {
+			t.Errorf("%d MiB are made at once", bytes>>20)
+		}
+		return true, nil
+	})
+	if err != nil || rows != len(some) {
+		t.Errorf("%d rows, %v", rows, err)
 	}
 }
 
@@ -311,7 +336,7 @@ func TestOpen_AnyChangeIsCheap(t *testing.T) { //nolint:paralleltest // it measu
 	})
 }
 
-// TestFrames_BoundIsTrue: what is told of frames without decompressing them bounds what comes out.
+// TestFrames_BoundIsTrue: the bound of frames, which is told without decompressing them, is true.
 func TestFrames_BoundIsTrue(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

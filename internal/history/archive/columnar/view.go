@@ -30,6 +30,7 @@ type view struct {
 	held  int64 // bytes of parts
 
 	checked map[int64]int64 // sizes of pages that were checked, by their places
+	made    int64           // bytes of the last one after decompression
 }
 
 type fetched struct {
