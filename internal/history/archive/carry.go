@@ -108,6 +108,9 @@ func (e *UnfollowedError) Error() string { return e.Why }
 // Hint returns advice.
 func (e *UnfollowedError) Hint() string { return e.Do }
 
+// Waits reports that the day can be taken out later.
+func (*UnfollowedError) Waits() bool { return true }
+
 // OpenDay is one day of the table, locked for this process.
 type OpenDay interface {
 	// Where returns the location of its rows.
