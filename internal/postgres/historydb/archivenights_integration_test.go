@@ -122,7 +122,7 @@ func TestArchiveNights_KilledAtEachStep(t *testing.T) {
 			stop, wait = archiving("b", second, next)
 			next.idle(t)
 			go func() {
-				for range next.notes { //nolint:revive // the desk may keep further notes until it ends
+				for range next.notes { // the desk may keep further notes until it ends
 				}
 			}()
 			stop()

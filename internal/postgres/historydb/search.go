@@ -16,8 +16,6 @@ type spot struct {
 	set bool
 }
 
-func (s spot) cursor(oldest bool) string { return reader.Spot{Time: s.at, ID: s.id}.Cursor(oldest) }
-
 func parseCursor(text string, oldest bool) (spot, error) {
 	at, err := reader.ParseCursor(text, oldest)
 	return spot{at: at.Time, id: at.ID, set: text != "" && err == nil}, err
