@@ -89,7 +89,7 @@ func year(t *testing.T, shelf archive.Shelf, n int) (all []reader.Decision) {
 // has the id.
 func TestFind_SecondReadsNoManifest(t *testing.T) {
 	t.Parallel()
-	const n = 365
+	const n = 100
 	shelf := &overseen{Shelf: archive.Dir(t.TempDir())}
 	all := year(t, shelf, n)
 	shelf.reset()

@@ -3,7 +3,6 @@ package columnar
 import (
 	"bytes"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -163,38 +162,5 @@ func TestRow_OrdinaryKeepsNoLine(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
-	}
-}
-
-// TestWriter_BoundedMemory: many large payloads that nothing compresses end groups early.
-func TestWriter_BoundedMemory(t *testing.T) { //nolint:paralleltest // it measures the memory of the process
-	const large, group, n = 1 << 20, 8 << 20, 60
-	w, err := NewWriter(discard{}, Options{Columns: table(), Subject: byHost})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.large = group
-	random := newRandom()
-	var first, most uint64
-	for i := range n {
-		line := fmt.Appendf(nil, `{"decision_id":"d%d","ts":%s,"raw":{"input": "%s"}}`, i, quotedTime(nil, 1785542400000000+int64(i)), random.hex(large))
-		if err := w.Write(line); err != nil {
-			t.Fatal(err)
-		}
-		if i%5 == 0 {
-			var m runtime.MemStats
-			runtime.GC()
-			runtime.ReadMemStats(&m)
-			most = max(most, m.HeapAlloc)
-			if i == 0 {
-				first = m.HeapAlloc
-			}
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if most > first+5*group {
-		t.Errorf("%d MiB are kept, %d at the first row", most>>20, first>>20)
 	}
 }

@@ -90,10 +90,13 @@ func (f *File) checkPage(v *view, g rowGroup, column int, at Part, exact bool) (
 	if exact && n != at.Length {
 		return 0, &DamageError{"has a page of another size than its places say, " + place}
 	}
-	if h.made < 0 || h.made > f.limits.page {
+	if h.made < 0 || h.values < 0 {
+		return 0, &DamageError{"has a page without a proper head, " + place}
+	}
+	if h.made > f.limits.page {
 		return 0, &LimitError{place, "a page", h.made, f.limits.page}
 	}
-	if h.values < 0 || h.values > g.rows {
+	if h.values > g.rows {
 		return 0, &LimitError{place, "a page with a count", h.values, g.rows}
 	}
 	if err := f.checkInside(g, column, &h, data[h.size:n], place); err != nil {
@@ -115,7 +118,11 @@ func (f *File) checkInside(g rowGroup, column int, h *pageHead, data []byte, pla
 	case h.kind != int64(format.DataPageV2) || !h.fields[headV2] || h.repeated != 0 || h.levels < 0 || h.levels > int64(len(data)) || h.rows != h.values || !optional && h.levels > 0:
 		return &DamageError{"has a page of another kind than was written, " + place}
 	default:
-		if n, ok := runs(data[:h.levels], 1); !ok || n > h.values+8 {
+		n, ok := runs(data[:h.levels], 1)
+		if !ok {
+			return &DamageError{"has a page that cannot be decoded, " + place}
+		}
+		if n > h.values+8 {
 			return &LimitError{place, "a page with levels", n, h.values}
 		}
 		data = data[h.levels:]

@@ -246,60 +246,6 @@ func TestOpen_HostileSizes(t *testing.T) { //nolint:paralleltest // it measures 
 	}
 }
 
-// TestSearch_HostileRowsAreSplit: many rows, each with a page of zeros that compress to nothing, are not in memory
-// together.
-func TestSearch_HostileRowsAreSplit(t *testing.T) { //nolint:paralleltest // it measures the memory of the process
-	const n, size = 200, 1 << 20
-	zeros := strings.Repeat("0", size)
-	var all [][]byte
-	for i := range n {
-		all = append(all, fmt.Appendf(nil, `{"decision_id":"d%04d","ts":%s,"raw":{"input": "%s"}}`, i, quotedTime(nil, 1785542400000000+int64(i)), zeros))
-	}
-	d := write(t, Options{Subject: byHost}, all)
-	d.data = describing(t, d.data, func(m *format.FileMetaData) { m.RowGroups[0].TotalByteSize = 0 }) // it says that its rows are short
-	f, err := OpenWithin(t.Context(), d, int64(len(d.data)), 2*size)
-	if err != nil {
-		t.Fatal(err)
-	}
-	clear(all)
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	before, most, rows := m.HeapAlloc, uint64(0), 0
-	err = f.Search(t.Context(), Question{}, func(r Row) (bool, error) {
-		if rows++; rows%16 == 0 {
-			runtime.GC()
-			runtime.ReadMemStats(&m)
-			most = max(most, m.HeapAlloc)
-		}
-		return true, nil
-	})
-	if err != nil || rows != n {
-		t.Fatalf("%d rows, %v", rows, err)
-	}
-	if most > before+4*mostBatch {
-		t.Errorf("%d MiB for %d MiB of rows", (most-before)>>20, n*size>>20)
-	}
-	some := make([]int64, 100)
-	for i := range some {
-		some[i] = int64(i)
-	}
-	rows = 0
-	err = f.inBatches(f.view(t.Context()), f.groups[0], some, func(batch []Row) (bool, error) {
-		bytes := 0
-		for _, r := range batch {
-			bytes += len(r.Line)
-		}
-		if rows += len(batch); bytes > mostBatch {
-			t.Errorf("%d MiB are made at once", bytes>>20)
-		}
-		return true, nil
-	})
-	if err != nil || rows != len(some) {
-		t.Errorf("%d rows, %v", rows, err)
-	}
-}
-
 // TestFind_LongRowIsRefused: a row that is longer than the limit is not made, and the error has its place.
 func TestFind_LongRowIsRefused(t *testing.T) {
 	t.Parallel()
@@ -313,27 +259,6 @@ func TestFind_LongRowIsRefused(t *testing.T) {
 	if _, err := f.Find(t.Context(), "d"); !errors.As(err, &limit) || limit.Asked != int64(len(line)) || limit.Most != 5000 || limit.Place != "group 0, row 0" {
 		t.Errorf("%v", err)
 	}
-}
-
-// TestOpen_AnyChangeIsCheap: whatever is changed in a file, it is read, or refused with a typed error, and costs little.
-func TestOpen_AnyChangeIsCheap(t *testing.T) { //nolint:paralleltest // it measures what the process allocates
-	good := write(t, Options{Subject: byHost, GroupRows: 100}, lines(t, 300, 3)).data
-	_, start := footer(t, good)
-	rapid.Check(t, func(rt *rapid.T) {
-		data := slices.Clone(good)
-		from := rapid.SampledFrom([]int{0, start - 3000, start}).Draw(rt, "from")
-		for range rapid.IntRange(1, 4).Draw(rt, "changes") {
-			at := rapid.IntRange(from, len(data)-1).Draw(rt, "at")
-			copy(data[at:], rapid.SampledFrom([][]byte{{0xFF, 0xFF, 0xFF, 0xFF, 7}, {0}, {0xFC}, {0xFF, 0xFF, 3}, {0x7F}, {0x80, 0x80, 0x80, 0x80, 4}}).Draw(rt, "bytes"))
-		}
-		allocated, err := ask(t, data)
-		if err != nil && !refused(err) {
-			rt.Fatalf("%v", err)
-		}
-		if allocated > hostileCost {
-			rt.Fatalf("%d MiB, %v", allocated>>20, err)
-		}
-	})
 }
 
 // TestFrames_BoundIsTrue: the bound of frames, which is told without decompressing them, is true.
