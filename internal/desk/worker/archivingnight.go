@@ -51,7 +51,7 @@ func (a *Archiving) attend(ctx context.Context) *night {
 		defer close(n.done)
 		for {
 			n.look(ctx)
-			if idle(ctx, lagEvery) {
+			if idle(ctx, lagEvery) { // the duty was taken just now
 				return
 			}
 			n.renew(ctx)
@@ -78,7 +78,9 @@ func (n *night) look(ctx context.Context) {
 	if n.cfg.Lag == nil {
 		return
 	}
-	lag, err := n.cfg.Lag(ctx)
+	limited, cancel := context.WithTimeout(ctx, lagEvery/2) // Kafka may be slow, and the duty needs to be renewed
+	defer cancel()
+	lag, err := n.cfg.Lag(limited)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.growing = err == nil && n.seen && lag > n.lag && lag > lagSpared
@@ -275,6 +277,8 @@ func (n *night) conclude(ctx context.Context, err error, due int) error {
 		n.failed = 0
 	}
 	switch {
+	case paused && stop == errDutyLost:
+		return nil // the other desk has the note
 	case paused && due == 0 && failing == 0:
 		return n.plan(ctx, nightly.Idle, "", "")
 	case paused && stop == errHoursOver:

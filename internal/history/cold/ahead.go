@@ -116,7 +116,10 @@ func (h *ahead) shared(ctx context.Context, archive string, r *run, limit int, r
 	if h.once == nil || !ok {
 		return read(ctx)
 	}
-	key := key(id+" "+h.where, *r, limit)
+	key, ok := key(id+" "+h.where, *r, limit)
+	if !ok {
+		return read(ctx)
+	}
 	for {
 		done, mine := h.begin(key)
 		if mine {

@@ -64,11 +64,15 @@ func (r results) write(content []byte) string {
 	return f.Name()
 }
 
-// key names the question of a run, for its claims and its files.
-func key(id string, r run, limit int) string {
-	text, _ := json.Marshal([]any{id, r.of, r.after, r.payloads, limit}) // texts, numbers and a time
+// key names the question of a run, for its claims and its files. ok is false if it cannot: JSON has no times of all
+// years that a cursor may have.
+func key(id string, r run, limit int) (key string, ok bool) {
+	text, err := json.Marshal([]any{id, r.of, r.after, r.payloads, limit})
+	if err != nil {
+		return "", false
+	}
 	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:16])
+	return hex.EncodeToString(sum[:16]), true
 }
 
 // FetchKey names the fetch of an archived file into a directory that processes share.

@@ -24,7 +24,7 @@ func (s *Store) Follow(ctx context.Context, f reader.Filter, t reader.Tail, limi
 	n := len(s.shards)
 	after := &mark{tails: slices.Clone(before.tails), turn: (before.turn + 1) % n}
 	parts := make([][]reader.Decision, n)
-	err := s.ask(ctx, func(i int, one reader.Store) error {
+	err := s.ask(ctx, func(ctx context.Context, i int, one reader.Store) error {
 		part := limit / n
 		if (i-before.turn+n)%n < limit%n {
 			part++

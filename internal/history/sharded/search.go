@@ -75,7 +75,7 @@ func (s *Store) Search(ctx context.Context, f reader.Filter, p reader.Page) (rea
 		}
 	}
 	parts := make([]part, len(s.shards))
-	err := s.ask(ctx, func(i int, one reader.Store) (err error) {
+	err := s.ask(ctx, func(ctx context.Context, i int, one reader.Store) (err error) {
 		after, more := c.After[s.shards[i].Name]
 		if !more {
 			return errNotAsked

@@ -28,12 +28,14 @@ func New(shards ...Shard) *Store { return &Store{shards} }
 
 // ask asks every shard at the same time. do runs for each with its index. The error is that of the context, or the
 // first that is not about one shard alone. If every shard fails, it is the error of the first. Otherwise failures are a
-// [*reader.PartialError].
-func (s *Store) ask(ctx context.Context, do func(i int, one reader.Store) error) error {
-	errs := make([]error, len(s.shards))
+// [*reader.PartialError]. So are places that a shard could not read: each shard notes its own, as all answer at once.
+func (s *Store) ask(ctx context.Context, do func(ctx context.Context, i int, one reader.Store) error) error {
+	errs, parts := make([]error, len(s.shards)), make([]*reader.Parts, len(s.shards))
 	var asking sync.WaitGroup
 	for i, one := range s.shards {
-		asking.Go(func() { errs[i] = do(i, one.Store) })
+		var own context.Context
+		own, parts[i] = reader.WithParts(ctx)
+		asking.Go(func() { errs[i] = do(own, i, one.Store) })
 	}
 	asking.Wait()
 	if ctx.Err() != nil {
@@ -49,11 +51,18 @@ func (s *Store) ask(ctx context.Context, do func(i int, one reader.Store) error)
 			missed = append(missed, reader.Missed{Shard: s.shards[i].Name, Err: err})
 		}
 	}
-	switch len(missed) {
-	case 0:
-		return nil
-	case len(s.shards):
+	if len(missed) == len(s.shards) && len(missed) > 0 {
 		return missed[0].Err
+	}
+	for i, own := range parts {
+		if partial := reader.AsPartial(own.Err()); partial != nil {
+			for _, m := range partial.Missed {
+				missed = append(missed, reader.Missed{Place: "shard " + s.shards[i].Name + ", " + m.Place, Err: m.Err})
+			}
+		}
+	}
+	if len(missed) == 0 {
+		return nil
 	}
 	return &reader.PartialError{Missed: missed}
 }
@@ -75,7 +84,7 @@ func (s *Store) named(i int, all []reader.Decision) []reader.Decision {
 // ByID implements [reader.Store].
 func (s *Store) ByID(ctx context.Context, id string) ([]reader.Decision, error) {
 	parts := make([][]reader.Decision, len(s.shards))
-	err := s.ask(ctx, func(i int, one reader.Store) (err error) {
+	err := s.ask(ctx, func(ctx context.Context, i int, one reader.Store) (err error) {
 		parts[i], err = one.ByID(ctx, id)
 		s.named(i, parts[i])
 		return err
@@ -91,7 +100,7 @@ func (s *Store) ByID(ctx context.Context, id string) ([]reader.Decision, error) 
 // Begins implements [reader.Store].
 func (s *Store) Begins(ctx context.Context, prefix string, limit int) ([]reader.Decision, error) {
 	parts := make([][]reader.Decision, len(s.shards))
-	err := s.ask(ctx, func(i int, one reader.Store) (err error) {
+	err := s.ask(ctx, func(ctx context.Context, i int, one reader.Store) (err error) {
 		parts[i], err = one.Begins(ctx, prefix, limit)
 		s.named(i, parts[i])
 		return err
@@ -110,7 +119,7 @@ func (s *Store) Begins(ctx context.Context, prefix string, limit int) ([]reader.
 // Stats implements [reader.Store]. It adds the counts of equal lines.
 func (s *Store) Stats(ctx context.Context, q reader.StatsQuery) ([]reader.Stats, error) {
 	parts := make([][]reader.Stats, len(s.shards))
-	err := s.ask(ctx, func(i int, one reader.Store) (err error) {
+	err := s.ask(ctx, func(ctx context.Context, i int, one reader.Store) (err error) {
 		parts[i], err = one.Stats(ctx, q)
 		return err
 	})
@@ -137,7 +146,7 @@ func (s *Store) Stats(ctx context.Context, q reader.StatsQuery) ([]reader.Stats,
 // each ledger.
 func (s *Store) Edits(ctx context.Context, decisions []reader.Decision, whole bool) (map[int]reader.Edit, error) {
 	parts := make([]map[int]reader.Edit, len(s.shards))
-	err := s.ask(ctx, func(i int, one reader.Store) error {
+	err := s.ask(ctx, func(ctx context.Context, i int, one reader.Store) error {
 		of, ok := one.(reader.Editions)
 		own, at := s.own(i, decisions)
 		if !ok || len(own) == 0 {

@@ -65,8 +65,24 @@ END $$`
 
 	// archiveHoldSQL keeps everybody from changing the day, and nobody from reading it, as hashing takes long.
 	archiveHoldSQL = `DO $$ BEGIN EXECUTE format('LOCK TABLE %I IN EXCLUSIVE MODE', current_setting('docket.leaving')); END $$`
-	// archiveDropSQL waits longer than others for readers of the day, who keep nobody waiting.
-	archiveDropSQL = `DO $$ BEGIN PERFORM set_config('lock_timeout', '10s', true); EXECUTE format('DROP TABLE %I', current_setting('docket.leaving')); END $$`
+	// archiveDropSQL waits for readers of the day, some of whom take long. A lock that waits keeps all later readers waiting, so it
+	// waits shortly and often. Nobody changes the day meanwhile, so it is not hashed again.
+	archiveDropSQL = `DO $$
+DECLARE leaving text := current_setting('docket.leaving');
+BEGIN
+    PERFORM set_config('lock_timeout', '200ms', true);
+    FOR try IN 1 .. 60 LOOP
+        BEGIN
+            EXECUTE format('DROP TABLE %I', leaving);
+            RETURN;
+        EXCEPTION WHEN lock_not_available THEN
+            IF try = 60 THEN
+                RAISE;
+            END IF;
+        END;
+        PERFORM pg_sleep(0.8);
+    END LOOP;
+END $$`
 )
 
 // locked runs do in a transaction that waits 2 s at most for each lock, and again until it gets them.

@@ -4,6 +4,7 @@ package historydb_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -14,6 +15,8 @@ import (
 	"docket/internal/history/cold"
 	"docket/internal/history/reader"
 	"docket/internal/postgres/historydb"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // asked asks a reader for decisions in every way, and says how often each is in an answer.
@@ -168,7 +171,7 @@ func TestLeaving_UnreadableDayIsTold(t *testing.T) {
 			return
 		}
 		a.Exec(t, `REVOKE ALL ON decision_logs_leaving_20260304 FROM PUBLIC; DO $$ DECLARE r text; BEGIN
-			FOR r IN SELECT quote_ident(rolname) FROM pg_roles WHERE rolname !~ '^pg_' AND NOT rolsuper LOOP EXECUTE 'REVOKE ALL ON decision_logs_leaving_20260304 FROM ' || r; END LOOP; END $$`)
+			FOR r IN SELECT DISTINCT a.grantee::regrole FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = 'decision_logs_leaving_20260304'::regclass AND a.grantee NOT IN (0, c.relowner) LOOP EXECUTE 'REVOKE ALL ON decision_logs_leaving_20260304 FROM ' || r; END LOOP; END $$`)
 		_, err := asker.table.ByID(t.Context(), "d7")
 		told(t, "a look-up", err)
 		_, err = asker.table.Begins(t.Context(), "d7", 3)
@@ -213,5 +216,49 @@ func TestLeaving_PoliciesHoldThere(t *testing.T) {
 	}
 	if done := a.archive(false); !done.Dropped {
 		t.Fatalf("%+v", done)
+	}
+}
+
+// TestLeaving_SlowReaderKeepsNobodyWaiting has somebody read the day in a long transaction while it is to be dropped.
+func TestLeaving_SlowReaderKeepsNobodyWaiting(t *testing.T) {
+	t.Parallel()
+	a := old(t)
+	a.settle()
+	a.rows(1, 20)
+	connect := func() *pgx.Conn {
+		conn, err := pgx.Connect(t.Context(), a.URL)
+		check(t, err)
+		t.Cleanup(func() { _ = conn.Close(context.Background()) })
+		return conn
+	}
+	slow, other := connect(), connect()
+	var tx pgx.Tx
+	asked := make(chan error, 1)
+	a.c.Told = func(s archive.Step) {
+		if s != archive.StepDetached {
+			return
+		}
+		var err error
+		tx, err = slow.Begin(t.Context())
+		check(t, err)
+		_, err = tx.Exec(t.Context(), `SELECT count(*) FROM decision_logs_leaving_20260304`)
+		check(t, err)
+		go func() {
+			asked <- func() error {
+				for waits := false; !waits; { // for the slow reader
+					if err := other.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'decision_logs_leaving_20260304'::regclass AND mode = 'AccessExclusiveLock' AND NOT granted)`).Scan(&waits); err != nil {
+						return err
+					}
+				}
+				_, err := other.Exec(t.Context(), `SET lock_timeout = '5s'; SELECT count(*) FROM decision_logs_leaving_20260304`)
+				return errors.Join(err, tx.Rollback(t.Context()))
+			}()
+		}()
+	}
+	if done := a.archive(false); !done.Dropped {
+		t.Fatalf("%+v", done)
+	}
+	if err := <-asked; err != nil {
+		t.Errorf("another reader: %v", err)
 	}
 }

@@ -48,6 +48,7 @@ type States struct {
 
 	horizon horizon
 	span    time.Duration
+	room    int                    // states that a round folds before it is written; twice as many flips
 	last    int                    // rows of the last span
 	names   map[string]string      // revisions by the text of bundles
 	said    map[string]*state.Said // by the columns that they come from
@@ -68,7 +69,7 @@ func NewStates(d *db.DB, cfg StatesConfig) *States {
 	if cfg.Portions == 0 {
 		cfg.Portions = stateRound
 	}
-	return &States{db: d, read: NewReader(d), cfg: cfg, by: cfg.Question.SubjectsBy(), span: firstStateSpan, names: map[string]string{}, said: map[string]*state.Said{}}
+	return &States{db: d, read: NewReader(d), cfg: cfg, by: cfg.Question.SubjectsBy(), span: firstStateSpan, room: mostFolded, names: map[string]string{}, said: map[string]*state.Said{}}
 }
 
 // SubjectsError says that the states were made with other settings.
@@ -116,10 +117,21 @@ func (s *States) Follow(ctx context.Context) (state.Round, error) {
 	case errors.As(err, &own):
 		return state.Round{}, own
 	case err != nil:
-		s.span = max(s.span/4, leastStateSpan)
+		s.learn(true)
 		return state.Round{}, s.db.Noted("follow stored decisions", err)
 	}
+	s.learn(false)
 	return r.Round, nil
+}
+
+// learn makes rounds smaller after one that failed, and larger again after one that did not. Where a server writes states
+// slower than it reads decisions, a round of the largest size would never end in time.
+func (s *States) learn(failed bool) {
+	if !failed {
+		s.room = min(2*s.room, mostFolded)
+		return
+	}
+	s.span, s.room = max(s.span/4, leastStateSpan), max(s.room/2, leastFolded)
 }
 
 // statesMarked is the mark as it was read.

@@ -106,7 +106,7 @@ func inputSQL(pointer, operator string, args *[]any) string {
 // follow folds what is complete, portion by portion, until the round is long enough.
 func (r *followRound) follow(ctx context.Context) error {
 	most, began := int64(r.of.cfg.Portions)*int64(r.of.cfg.Rows), time.Now()
-	for r.until.Before(r.done) && r.Rows < most && r.fold.Size() < mostFolded && len(r.fold.Flips) < mostFlips && time.Since(began) < stateWork {
+	for r.until.Before(r.done) && r.Rows < most && r.fold.Size() < r.of.room && len(r.fold.Flips) < 2*r.of.room && time.Since(began) < stateWork {
 		end := r.until.Add(r.of.span)
 		if !r.next.IsZero() {
 			end, r.next = r.next, time.Time{}

@@ -41,9 +41,9 @@ SELECT path, revision, first_at, last_at, allowed, denied
     ON CONFLICT (path, revision) DO UPDATE SET last_at = greatest(r.last_at, EXCLUDED.last_at), allowed = r.allowed + EXCLUDED.allowed, denied = r.denied + EXCLUDED.denied`
 )
 
-// mostFolded and mostFlips limit the states and flips that are in memory. A state is written once for all decisions of it in a
-// round.
-const mostFolded, mostFlips = 250_000, 500_000
+// mostFolded and leastFolded limit the states that are in memory before they are written. A state is written once for all
+// decisions of it in a round.
+const mostFolded, leastFolded = 250_000, 1_000
 
 // settle folds the decisions that were gathered into the states that the table has.
 func (r *followRound) settle(ctx context.Context, tx pgx.Tx) error {
