@@ -214,8 +214,8 @@ func TestWhereIs_EveryHome(t *testing.T) {
 	s.whereIs("later-3", 0, "not read yet: 2 records before it", "No member in group "+s.places.Group)
 	s.whereIs(one(7), 0, "not read yet: 1 record before it")
 	s.whereIs(one(99), 1, "is not written yet: the partition holds offsets 0 to 8")
-	s.whereIs("unheard-of", 1, "not known, as not every place was searched completely: not found in ", "the rows of decision_logs, "+s.places.Topic+", 9 records since")
-	for id, where := range map[string]string{"later-3": "not read yet, at " + one(8), "away": "parked at " + s.places.ParkingTopic + "/0/0, attempt 0", "unheard-of": "If it is elsewhere is not known"} {
+	s.whereIs("unheard-of", 1, "not found in ", "archives: nothing was archived", "the rows of decision_logs, "+s.places.Topic+", 9 records since")
+	for id, where := range map[string]string{"later-3": "not read yet, at " + one(8), "away": "parked at " + s.places.ParkingTopic + "/0/0, attempt 0", "unheard-of": "It was not found anywhere\n"} {
 		for _, act := range []string{"logs", "why"} {
 			if out, code := s.command(nil, "docket", act, id, "--within", "30s"); code != 1 || !strings.Contains(out, where) {
 				t.Errorf("docket %s %s: exit %d, no %q in\n%s", act, id, code, where, out)
