@@ -23,7 +23,7 @@ type Shelf interface {
 	// Get opens a stored file. It returns [fs.ErrNotExist] if there is none.
 	Get(ctx context.Context, name string) (io.ReadCloser, error)
 	// Range opens length bytes of a stored file from offset on. It reads no others. It returns [fs.ErrNotExist] if there
-	// is no such file. Reading fails, at the latest at its end, if there are fewer bytes than asked for.
+	// is no such file. If the file has fewer bytes than asked for, reading fails, at its end at the latest.
 	Range(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error)
 	// List returns the names that begin with prefix, in order. It leaves out those in folders behind prefix.
 	List(ctx context.Context, prefix string) ([]string, error)

@@ -142,6 +142,21 @@ func TestAround_SameIDShared(t *testing.T) {
 	})
 }
 
+// TestAround_PanicHoldsNobody: a look that ends in a panic answers those that wait for it. They look by themselves.
+func TestAround_PanicHoldsNobody(t *testing.T) {
+	t.Parallel()
+	s := &Shared{around: func(context.Context, string) (Answer, bool) { panic("on purpose") }}
+	one, at := s.approach("d-1")
+	other, _ := s.approach("d-1")
+	func() {
+		defer func() { _ = recover() }() // a server recovers, too
+		s.lookAround(t.Context(), "d-1", at)
+	}()
+	if len(one.done) != 1 || len(other.done) != 1 {
+		t.Error("a request waits for ever")
+	}
+}
+
 // TestAround_LeaverHoldsNobody: a request that gives up does not stop the others.
 func TestAround_LeaverHoldsNobody(t *testing.T) {
 	t.Parallel()

@@ -69,12 +69,14 @@ func (s *Shared) lookAround(ctx context.Context, id string, at *nearby) {
 	all := at.wait
 	at.wait = nil
 	s.mu.Unlock()
-	a, ok := s.around(context.WithoutCancel(ctx), id)
-	if !ok {
-		a = Answer{}
-	}
-	for _, one := range all {
-		one.done <- a
+	var a Answer
+	defer func() { // after a panic, too: they would wait for ever, and each later question behind them
+		for _, one := range all {
+			one.done <- a
+		}
+	}()
+	if found, ok := s.around(context.WithoutCancel(ctx), id); ok {
+		a = found
 	}
 }
 

@@ -55,7 +55,7 @@ BEGIN
     LOCK TABLE ONLY decision_logs IN ACCESS EXCLUSIVE MODE;
     EXECUTE format('ALTER TABLE ONLY decision_logs DETACH PARTITION %s', part);
     EXECUTE format('COMMENT ON TABLE %s IS %L', part, 'taken out of decision_logs by docket archive; dropped once it is equal to its archive. Left off? Run docket archive --day again.');
-    -- Roles that read the table read its days through it. They go on reading this one, unless the table has policies for its rows.
+    -- Roles that read the table read its days through it. They may still read this one, unless the table has policies for its rows.
     FOR who IN SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END
                  FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = 'decision_logs'::regclass AND a.privilege_type = 'SELECT' AND NOT c.relrowsecurity LOOP
         EXECUTE format('GRANT SELECT ON TABLE %s TO %s', part, who);

@@ -43,7 +43,7 @@ func checkPartitions(ctx context.Context, conn *pgx.Conn) (Check, error) {
 		return Check{Name: name, Level: Warn, Detail: "a migration to partitions is under way or was left off", Hint: "run `consumer migrate`; until it is done, decisions more than one day ahead are parked"}, nil
 	case leaving > 0 && unlogged == 0:
 		return Check{Name: name, Level: Warn, Detail: days(leaving, "is", "are") + " out of the table and not dropped: an archive is under way or was left off",
-			Hint: "searches do not find their rows: `docket archive list` names them, `docket archive --day DAY` finishes one"}, nil
+			Hint: "`docket restore` refuses them: `docket archive list` names them, `docket archive --day DAY` finishes one"}, nil
 	case !partitioned:
 		return Check{Name: name, Level: Warn, Detail: "the table has no partitions", Hint: "run `consumer migrate`; a table without partitions gets slower as it grows, and retention needs DELETE"}, nil
 	case unlogged > 0:

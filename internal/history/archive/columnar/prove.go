@@ -135,7 +135,7 @@ func (p *proof) row(n int64, row []parquet.Value, line []byte) error {
 	p.again.arena = append(p.again.arena[:0], line...)
 	made, err := p.again.row(p.again.arena[:len(line):len(line)])
 	if err != nil {
-		return wrong(0, "a line that is no row")
+		return wrong(0, "a broken line")
 	}
 	for i := range made {
 		if made[i].IsNull() != row[i].IsNull() || !row[i].IsNull() && !parquet.Equal(made[i], row[i]) {
