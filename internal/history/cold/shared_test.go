@@ -9,12 +9,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 
 	"docket/internal/history/archive"
 	"docket/internal/history/cold"
 	"docket/internal/history/reader"
 	"docket/internal/testkit/archivetest"
+	"docket/internal/testkit/kafkatest"
 	"docket/internal/testkit/readertest"
 )
 
@@ -158,29 +158,27 @@ func TestFind_ManyAtOnceReadOnce(t *testing.T) {
 		t.Fatal(found.Gaps)
 	}
 	_, _, want := alone.reset()
-	synctest.Test(t, func(t *testing.T) {
-		let, lists := make(chan struct{}), make(chan struct{})
-		shelf := &overseen{Shelf: dir, hold: func(context.Context, string) error { <-let; return nil }, holdList: lists}
-		d := days(shelf)
-		const n = 100
-		var asked sync.WaitGroup
-		for range n {
-			asked.Go(func() {
-				if found := d.Find(t.Context(), []string{all[0].ID}); len(found.Decisions) != 1 || len(found.Gaps) > 0 {
-					t.Errorf("%d decisions, %v", len(found.Decisions), found.Gaps)
-				}
-			})
-		}
-		synctest.Wait() // one lists, and the others wait for the next listing
-		close(lists)
-		synctest.Wait() // all wait for the same two files
-		close(let)
-		asked.Wait()
-		listings, manifests, files := shelf.reset()
-		if listings > 2 || manifests != 2 || fmt.Sprint(files) != fmt.Sprint(want) {
-			t.Errorf("%d listings, %d manifests, %v, one question reads %v", listings, manifests, files, want)
-		}
-	})
+	let, lists := make(chan struct{}), make(chan struct{})
+	shelf := &overseen{Shelf: dir, hold: func(context.Context, string) error { <-let; return nil }, holdList: lists}
+	d := days(shelf)
+	const n = 100
+	var asked sync.WaitGroup
+	for range n {
+		asked.Go(func() {
+			if found := d.Find(t.Context(), []string{all[0].ID}); len(found.Decisions) != 1 || len(found.Gaps) > 0 {
+				t.Errorf("%d decisions, %v", len(found.Decisions), found.Gaps)
+			}
+		})
+	}
+	kafkatest.Eventually(t, "one lists, and the others wait for the next listing", func() bool { return d.Listing() == n })
+	close(lists)
+	kafkatest.Eventually(t, "all wait for the same two archives", func() bool { return d.Finding() == 2*n })
+	close(let)
+	asked.Wait()
+	listings, manifests, files := shelf.reset()
+	if listings > 2 || manifests != 2 || fmt.Sprint(files) != fmt.Sprint(want) {
+		t.Errorf("%d listings, %d manifests, %v, one question reads %v", listings, manifests, files, want)
+	}
 }
 
 // TestFind_SharedOutlivesItsFirst: the question that began a reading may leave. The others have their answer. Once all
@@ -189,45 +187,43 @@ func TestFind_SharedOutlivesItsFirst(t *testing.T) {
 	t.Parallel()
 	dir := archive.Dir(t.TempDir())
 	all := year(t, dir, 1)
-	synctest.Test(t, func(t *testing.T) {
-		release := make(chan struct{})
-		shelf := &overseen{Shelf: dir}
-		shelf.hold = func(ctx context.Context, _ string) error {
-			select {
-			case <-release:
-				return nil
-			case <-ctx.Done():
-				return ctx.Err()
-			}
+	release := make(chan struct{})
+	shelf := &overseen{Shelf: dir}
+	shelf.hold = func(ctx context.Context, _ string) error {
+		select {
+		case <-release:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
 		}
-		d := days(shelf)
-		ask := func(ctx context.Context, to *cold.Found) (done chan struct{}) {
-			done = make(chan struct{})
-			go func() { *to = d.Find(ctx, []string{all[0].ID}); close(done) }()
-			synctest.Wait()
-			return done
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		var one, two cold.Found
-		first := ask(ctx, &one)
-		second := ask(t.Context(), &two)
-		cancel()
-		<-first
-		if len(one.Gaps) != 1 || len(one.Decisions) > 0 {
-			t.Errorf("it left and has %d decisions, %v", len(one.Decisions), one.Gaps)
-		}
-		close(release)
-		<-second
-		if len(two.Gaps) > 0 || len(two.Decisions) != 1 {
-			t.Errorf("it stayed and has %d decisions, %v", len(two.Decisions), two.Gaps)
-		}
-		release = make(chan struct{})
-		ctx, cancel = context.WithCancel(t.Context())
-		d = days(shelf)
-		third := ask(ctx, &one)
-		cancel()
-		<-third // and no goroutine is left
-	})
+	}
+	d := days(shelf)
+	ask := func(ctx context.Context, to *cold.Found, waiting int) (done chan struct{}) {
+		done = make(chan struct{})
+		go func() { *to = d.Find(ctx, []string{all[0].ID}); close(done) }()
+		kafkatest.Eventually(t, "the question waits", func() bool { return d.Finding() == waiting })
+		return done
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var one, two cold.Found
+	first := ask(ctx, &one, 1)
+	second := ask(t.Context(), &two, 2)
+	cancel()
+	<-first
+	if len(one.Gaps) != 1 || len(one.Decisions) > 0 {
+		t.Errorf("it left and has %d decisions, %v", len(one.Decisions), one.Gaps)
+	}
+	close(release)
+	<-second
+	if len(two.Gaps) > 0 || len(two.Decisions) != 1 {
+		t.Errorf("it stayed and has %d decisions, %v", len(two.Decisions), two.Gaps)
+	}
+	release = make(chan struct{})
+	ctx, cancel = context.WithCancel(t.Context())
+	d = days(shelf)
+	third := ask(ctx, &one, 1)
+	cancel()
+	<-third // and no goroutine is left
 }
 
 // TestDays_OneShelfForAll: the storage is opened once, and again after Close.

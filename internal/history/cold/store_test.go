@@ -35,6 +35,15 @@ func days(shelf archive.Shelf, change ...func(*cold.Config)) *cold.Days {
 	for _, f := range change {
 		f(&c)
 	}
+	if c.Format == nil {
+		formats := cold.Formats()
+		c.Format = func(shelf archive.Shelf, m *archive.Manifest, mostLine int64) cold.Archive {
+			if m.Format == archive.FormatParquet && time.Now().Year() == 2000 {
+				panic("Parquet is read in a bubble of synctest: pools keep its decoders with their channels, and a test outside of the bubble that gets one fails")
+			}
+			return formats(shelf, m, mostLine)
+		}
+	}
 	return cold.New(c)
 }
 
