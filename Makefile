@@ -127,7 +127,7 @@ fuzz: ## Run every fuzz target, one after the other (FUZZTIME=20s each)
 ##@ Measuring
 
 .PHONY: bench
-bench: engine images ## Measure Docket beside COPY, with goals (N=1000000 ROUNDS=5 ONLY=drain,again,bad,replay,latency,outage,scale,memory,growth,desk,states,collect,read LONG=1 GROWTH=1 PEERS=1 AGAINST=COMMIT OUT=file.md)
+bench: engine images ## Measure Docket beside COPY, with goals (N=1000000 ROUNDS=5 ONLY=drain,again,bad,replay,latency,outage,scale,memory,growth,desk,states,limit,collect,read LONG=1 GROWTH=1 PEERS=1 AGAINST=COMMIT OUT=file.md)
 	@N='$(N)' ROUNDS='$(ROUNDS)' REPEAT='$(REPEAT)' SEED='$(SEED)' ONLY='$(ONLY)' LONG='$(LONG)' GROWTH='$(GROWTH)' FILLER='$(FILLER)' PEERS='$(PEERS)' PEER='$(PEER)' AGAINST='$(AGAINST)' OUT='$(OUT)' build/bench
 
 .PHONY: bench-peers

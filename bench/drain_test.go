@@ -69,6 +69,7 @@ func (b *bench) drained(ctx context.Context, l load) (run Run, err error) {
 	run.Batches, run.Probes = int64(seen["docket_batch_duration_seconds_count"]), int64(seen["docket_bisect_probes_total"])
 	run.Retries = int64(seen["docket_store_retries_total"])
 	run.InBatches = time.Duration(seen["docket_batch_duration_seconds_sum"] * float64(time.Second))
+	run.InCalls = time.Duration(seen[`docket_limit_call_seconds_sum{result="ok"}`] * float64(time.Second))
 	if run.Peak, err = peakMemory(w.pid()); err != nil {
 		return run, err
 	}

@@ -10,7 +10,7 @@ import (
 
 // Sections are the parts of a run, in their order.
 func Sections() []string {
-	return []string{"drain", "again", "bad", "replay", "latency", "outage", "scale", "memory", "growth", "desk", "states", "collect", "against", "peers"}
+	return []string{"drain", "again", "bad", "replay", "latency", "outage", "scale", "memory", "growth", "desk", "states", "limit", "collect", "against", "peers"}
 }
 
 // Peers are the workers of others that Docket is compared with, by their folder in peers.

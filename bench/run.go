@@ -27,6 +27,7 @@ type Run struct {
 
 	Batches, Probes int64         // batches, and writes in search of bad rows
 	InBatches       time.Duration // from batches in hand to the last of their homes
+	InCalls         time.Duration // calls to Redis for rows of the limit, all together
 	Retries         int64         // writes that were tried again after a pause, as on a machine that is too busy
 
 	Uploads   int64   // that were answered 200

@@ -42,6 +42,7 @@ type bench struct {
 	collector string
 	kafka     *testenv.KafkaServer
 	postgres  *testenv.PostgresServer
+	redis     *testenv.RedisServer // where the limit is measured
 	dsn       string
 	client    *kgo.Client
 	topics    map[string]topic
@@ -62,7 +63,7 @@ type section struct {
 func (b *bench) sections() []section {
 	return []section{
 		{"drain", b.drain}, {"again", b.again}, {"bad", b.bad}, {"replay", b.replay}, {"latency", b.latency}, {"outage", b.outage}, {"scale", b.scale},
-		{"memory", b.memory}, {"growth", b.growth}, {"desk", b.desk}, {"states", b.states}, {"collect", b.collect}, {"against", b.against}, {"peers", b.peers},
+		{"memory", b.memory}, {"growth", b.growth}, {"desk", b.desk}, {"states", b.states}, {"limit", b.limit}, {"collect", b.collect}, {"against", b.against}, {"peers", b.peers},
 	}
 }
 
@@ -85,6 +86,9 @@ func newBench(t *testing.T, o Options) *bench {
 	b.kafka = testenv.OwnKafkaWith(t, testenv.KafkaOptions{Env: kafkaEnv, HostNetwork: true})
 	b.dsn = b.postgres.Database(t)
 	check(t, b.migrate(t.Context(), b.dsn))
+	if o.Does("limit") {
+		b.redis = testenv.OwnRedis(t)
+	}
 	if o.Does("against") {
 		b.former = edition{bin: o.Against, dsn: b.postgres.Database(t)}
 		check(t, b.as(b.former, func() error { return b.migrate(t.Context(), b.dsn) }))

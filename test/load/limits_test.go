@@ -64,8 +64,19 @@ func (y *system) overTheLimit(redis string) []Bound {
 		Bound{What: "rows granted a second", Measured: Rate(all), Least: 0.99 * allRows, Most: 1.01 * allRows, Unit: "rows/s"}.ByTime(),
 		AtMost("most rows granted within a second", MostWithin(all, time.Second), allRows+burst, "rows"),
 		Bound{What: "of them urgent, a second", Measured: Rate(urgentOnly), Least: 0.98 * 200, Most: 1.02 * 200, Unit: "rows/s"}.ByTime(),
+		slowCalls(workers),
 		Exactly("decisions without a row", float64(y.sent(now, low)-y.number("SELECT count(*) FROM decision_logs")), 0, "decisions"),
 	}
+}
+
+// slowCalls is the share of calls to Redis that took longer than a millisecond. With at most 1 %, p99 is below it.
+func slowCalls(workers []*program) Bound {
+	quick, all := 0.0, 0.0
+	for _, w := range workers {
+		quick += w.metric("docket_limit_call_seconds_bucket", `result="ok"`, `le="0.001"`)
+		all += w.metric("docket_limit_call_seconds_count", `result="ok"`)
+	}
+	return AtMost("calls to Redis of more than 1 ms, of a hundred", 100*(all-quick)/all, 1, "calls").ByTime()
 }
 
 // lowAlone offers more than the low limit to the default and the bulk lane.

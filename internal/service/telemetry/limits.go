@@ -39,7 +39,7 @@ func NewLimits(state func() LimitState, breaker []string, reg prometheus.Registe
 		alone: prometheus.NewCounter(prometheus.CounterOpts{Name: "docket_limit_local_rows_total", Help: "Rows of the urgent lane that were granted without Redis, because it was away."}),
 		calls: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "docket_limit_call_seconds", Help: "One call to Redis for rows, by its result: ok or failed.",
-			Buckets: prometheus.ExponentialBuckets(0.0001, 2, 13),
+			Buckets: []float64{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5},
 		}, []string{"result"}),
 	}
 	for _, class := range []string{classLow, classUrgent} {
