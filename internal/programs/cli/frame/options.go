@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"docket/internal/programs/cli"
+	"docket/internal/programs/cli/contexts"
 	"docket/internal/programs/cli/term"
 	"docket/internal/service/config"
 )
@@ -15,6 +16,8 @@ type Options struct {
 	Stdin    io.Reader
 	Terminal term.Terminal
 	Now      func() time.Time // nil: time.Now
+	// Asks are the flags that choose a desk.
+	Asks contexts.Flags
 	// Open opens the system that commands work on. It need not dial before the first question.
 	Open func(env cli.Env, s config.Settings) (*System, error)
 	// Desk runs the daemon until it is stopped and returns the exit code.

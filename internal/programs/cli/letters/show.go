@@ -51,11 +51,22 @@ func (sh *show) one(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
+	if sh.payload || sh.raw {
+		if e, err = sh.WithPayload(ctx, e); err != nil {
+			return err
+		}
+	}
 	if sh.raw {
 		sh.Screen.Raw(e.Value)
 		return nil
 	}
-	audits, sendings, err := sh.Sys.Book.History(ctx, e.ID)
+	history := sh.Sys.Book.History
+	if desk, ok := sh.Sys.Book.(interface {
+		Past(ctx context.Context, id string) ([]ledger.Audit, []ledger.Sending, error)
+	}); ok && sh.payload {
+		history = desk.Past
+	}
+	audits, sendings, err := history(ctx, e.ID)
 	if err != nil {
 		return fmt.Errorf("history of %s: %w", sh.ID(e.ID), err)
 	}
@@ -97,7 +108,7 @@ func (sh *show) json(e ledger.Entry, audits []ledger.Audit, sendings []ledger.Se
 		jsonEntry: entryOf(e), Explanation: explained(e), History: make([]jsonAudit, 0, len(audits)), Retries: make([]jsonSending, 0, len(sendings)),
 		Actions: actions(e, sh.OperatorFlag()),
 	}
-	if e.Value != nil {
+	if out.PayloadBytes = e.Withheld; e.Value != nil {
 		n := len(e.Value)
 		out.PayloadBytes = &n
 	}
@@ -174,7 +185,7 @@ func (sh *show) text(e ledger.Entry, audits []ledger.Audit, sendings []ledger.Se
 	if sh.payload {
 		sh.keys(e)
 	}
-	sh.value(e.Value)
+	sh.value(e)
 
 	sh.past(audits, sendings)
 
@@ -259,7 +270,7 @@ func (sh *show) past(audits []ledger.Audit, sendings []ledger.Sending) {
 		if a.Was != nil {
 			sh.columnsBefore(a)
 		}
-		if a.Diff == "" && a.Original == nil {
+		if a.Diff == "" && a.Original == nil && !a.Withheld {
 			continue
 		}
 		if !sh.payload {

@@ -28,6 +28,7 @@ func Main(env cli.Env, o frame.Options) int {
 		env.Args = []string{"version"}
 	}
 	env = withConfig(env)
+	env, o.Asks = withDesk(env)
 	t := &tree{Call: frame.New(env, o)}
 	defer t.Close()
 	root := t.root()
