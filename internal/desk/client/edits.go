@@ -103,6 +103,6 @@ func (b Book) ListProposals(ctx context.Context, all bool, n int) ([]ledger.Prop
 func proposalOf(p api.Proposal) ledger.Proposal {
 	return ledger.Proposal{
 		ID: p.ID, LetterID: p.DeadLetter, State: p.State, Members: p.Members, Retry: p.Retry, By: p.By, Why: p.Why, Vouched: p.Vouched, Login: p.Login, CreatedAt: p.CreatedAt,
-		ExpiresAt: p.ExpiresAt, Decided: ledger.Decided{By: p.DecidedBy, Why: p.DecidedWhy, At: at(p.DecidedAt)},
+		ExpiresAt: p.ExpiresAt, Decided: ledger.Decided{By: p.DecidedBy, Why: p.DecidedWhy, Login: p.DecidedLog, At: at(p.DecidedAt)},
 	}
 }

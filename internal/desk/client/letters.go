@@ -183,8 +183,11 @@ func (b Book) past(ctx context.Context, id string, q url.Values) ([]ledger.Audit
 		if e.Original != nil {
 			a.Original = bytesOf(*e.Original)
 		}
-		if e.Changed && a.Diff == "" && a.Original == nil {
+		switch {
+		case e.Changed && a.Diff == "" && a.Original == nil:
 			a.Withheld = true
+		case len(e.Columns) > 0 && a.Was == nil:
+			a.Was, a.Withheld = []byte("{}"), true // they are there, and are not shown
 		}
 		audits = append(audits, a)
 	}

@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"encoding/hex"
-	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -68,7 +67,7 @@ func (s States) Flips(ctx context.Context, f state.FlipQuery) ([]state.Flip, sta
 // ofStates returns [state.ErrNone] where the desk keeps no states.
 func ofStates(err error) error {
 	if problemOf(err, http.StatusNotFound) != nil {
-		return errors.Join(state.ErrNone, err)
+		return state.ErrNone
 	}
 	return err
 }

@@ -24,11 +24,11 @@ func Main(env cli.Env, o frame.Options) int {
 	if o.Stdin == nil {
 		o.Stdin = bytes.NewReader(nil)
 	}
+	env = withConfig(env)
+	env, o.Asks = withDesk(env)
 	if len(env.Args) == 1 && env.Args[0] == "--version" {
 		env.Args = []string{"version"}
 	}
-	env = withConfig(env)
-	env, o.Asks = withDesk(env)
 	t := &tree{Call: frame.New(env, o)}
 	defer t.Close()
 	root := t.root()
