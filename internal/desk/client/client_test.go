@@ -220,3 +220,28 @@ func TestBook_AnotherName(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The places and shards that an answer lacks come with it, and so do its cursor and its reach.
+func TestSearch_TellsGaps(t *testing.T) {
+	t.Parallel()
+	reached := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
+	c := served(t, func(w http.ResponseWriter, r *http.Request) {
+		if got := r.URL.Query(); got.Get("order") != "oldest" || got.Get("limit") != "5" || got.Get("match") != `input:/a="b=c"` || got.Get("since") != "2026-11-20T00:00:00Z" || got.Has("payload") {
+			t.Errorf("asked %v", got)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(api.DecisionList{ // the client is gone
+			Decisions: []api.Decision{{ID: "d"}}, Next: "n", Reached: &reached, Gaps: []api.Gap{{Place: "archived day 2026-03-04", Why: "damaged", Rows: true}},
+			Partly: api.Partly{NotRead: []string{"archived day 2026-03-05: gone"}, ShardsNotAsked: []string{"b"}},
+		})
+	})
+	f := reader.Filter{Since: reached, Matches: []reader.Match{{In: "input", Pointer: "/a", Value: json.RawMessage(`"b=c"`)}}}
+	found, err := c.Decisions().Search(t.Context(), f, reader.Page{Limit: 5, Oldest: true})
+	partial := reader.AsPartial(err)
+	if partial == nil || len(partial.Missed) != 2 || len(partial.Missing()) != 1 || partial.Missing()[0] != "b" || partial.Missed[1].String() != "archived day 2026-03-05: gone" {
+		t.Error(err)
+	}
+	if len(found.Decisions) != 1 || found.Next != "n" || !found.Reached.Equal(reached) || len(found.NotLooked) != 1 || !found.NotLooked[0].Rows {
+		t.Errorf("%+v", found)
+	}
+}

@@ -18,17 +18,18 @@ import (
 type Decisions struct {
 	client  *Client
 	columns bool
-	edits   *unknownEdits
+	last    *last
 }
 
-// unknownEdits is why the edits of the last answer may be incomplete.
-type unknownEdits struct {
-	mu  sync.Mutex
-	why string
+// last is what the last answer said.
+type last struct {
+	mu   sync.Mutex
+	why  string // the edits of it may be incomplete
+	away bool   // a request that follows had none
 }
 
 // Decisions returns the stored decisions of the desk.
-func (c *Client) Decisions() Decisions { return Decisions{c, false, &unknownEdits{}} }
+func (c *Client) Decisions() Decisions { return Decisions{c, false, &last{}} }
 
 // Columns returns the same decisions, found by id without their payloads. That needs a lower role, and no look is logged.
 func (d Decisions) Columns() reader.Store {
@@ -96,7 +97,7 @@ func (d Decisions) Search(ctx context.Context, f reader.Filter, p reader.Page) (
 	if err := d.client.ask(ctx, get("/decisions", q), &list); err != nil {
 		return reader.Found{}, cursorOf(err, "query.after")
 	}
-	d.edits.note(list.EditsUnknown)
+	d.last.note(list.EditsUnknown)
 	found := reader.Found{Decisions: decisionsOf(list.Decisions), Next: list.Next, NotLooked: gapsOf(list.Gaps), Archives: true}
 	if list.Reached != nil {
 		found.Reached = *list.Reached
@@ -122,7 +123,7 @@ func (d Decisions) ByID(ctx context.Context, id string) ([]reader.Decision, erro
 	if err != nil {
 		return nil, err
 	}
-	d.edits.note(rows.EditsUnknown)
+	d.last.note(rows.EditsUnknown)
 	return decisionsOf(rows.Decisions), partly(ctx, rows.Partly)
 }
 
@@ -151,13 +152,14 @@ func (d Decisions) Follow(ctx context.Context, f reader.Filter, t reader.Tail, l
 	q.Set("limit", strconv.Itoa(limit))
 	if tail, ok := t.Mark.(string); ok {
 		q.Set("tail", tail)
-		q.Set("wait", strconv.Itoa(followWait))
+		q.Set("wait", strconv.Itoa(d.last.patience()))
 	}
 	var stored api.Stored
-	if err := d.client.ask(ctx, get("/decisions/follow", q), &stored); err != nil {
+	err := d.client.ask(ctx, get("/decisions/follow", q), &stored)
+	if d.last.failed(err); err != nil {
 		return nil, t, cursorOf(err, "query.tail")
 	}
-	d.edits.note(stored.EditsUnknown)
+	d.last.note(stored.EditsUnknown)
 	return decisionsOf(stored.Decisions), reader.Tail{Mark: stored.Tail}, partly(ctx, stored.Partly)
 }
 
@@ -190,18 +192,35 @@ func (d Decisions) Stats(ctx context.Context, s reader.StatsQuery) ([]reader.Sta
 
 // Edits returns no edits, as decisions of a desk have them. The error says why those of the last answer may be incomplete.
 func (d Decisions) Edits(context.Context, []reader.Decision, bool) (map[int]reader.Edit, error) {
-	d.edits.mu.Lock()
-	defer d.edits.mu.Unlock()
-	switch d.edits.why {
+	d.last.mu.Lock()
+	defer d.last.mu.Unlock()
+	switch d.last.why {
 	case "":
 		return nil, nil
 	case reader.ErrEdits.Error():
 		return nil, reader.ErrEdits
 	}
-	return nil, errors.New(d.edits.why)
+	return nil, errors.New(d.last.why)
 }
 
-func (u *unknownEdits) note(why string) {
+// patience is how long a desk may hold a request that follows, in seconds. The first one after an outage is not held, so
+// that a person learns of its end.
+func (u *last) patience() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.away {
+		return 0
+	}
+	return followWait
+}
+
+func (u *last) failed(err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.away = err != nil
+}
+
+func (u *last) note(why string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.why = why

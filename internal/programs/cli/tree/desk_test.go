@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -208,7 +207,7 @@ func TestDesk_SameEdits(t *testing.T) {
 	}
 }
 
-// TestDesk_Followed: what is stored while a command follows is shown once, also through an outage of the desk.
+// TestDesk_Followed: a decision that is stored while a command follows is shown once, also after an outage.
 func TestDesk_Followed(t *testing.T) {
 	t.Parallel()
 	all := readertest.Decisions(8, now)
@@ -218,12 +217,15 @@ func TestDesk_Followed(t *testing.T) {
 	ended := make(chan result)
 	go func() { ended <- w.call("logs", "-f", "-n", "1", "--every", "100ms", "--lines") }()
 	shows := func(text string) {
-		for deadline := time.Now().Add(time.Minute); !strings.Contains(w.out.String()+w.err.String(), text); {
-			if time.Now().After(deadline) {
+		over, tick := time.After(time.Minute), time.NewTicker(5*time.Millisecond)
+		defer tick.Stop()
+		for !strings.Contains(w.out.String()+w.err.String(), text) {
+			select {
+			case <-over:
 				t.Errorf("no %s in\n%s%s", text, w.out.String(), w.err.String())
 				return
+			case <-tick.C:
 			}
-			runtime.Gosched()
 		}
 	}
 	shows(all[2].ID)
