@@ -38,7 +38,7 @@ type opened struct {
 func New(env cli.Env, o Options) Call {
 	return Call{
 		Screen: &term.Screen{
-			Program: string(env.Program), Out: env.Stdout, Err: env.Stderr, In: o.Stdin, Terminal: o.Terminal, Environ: env.Environ, Clock: o.Now,
+			Program: string(env.Program), Out: env.Stdout, Err: env.Stderr, In: o.Stdin, Terminal: o.Terminal, Environ: env.Environ, Clock: o.Now, Color: o.Color,
 		},
 		Env: env, Options: o, opened: &opened{},
 	}
@@ -106,7 +106,9 @@ func (call Call) Direct(do func(args []string) error) func(*cobra.Command, []str
 		case errors.As(err, &another):
 			return Misuse("%v", another)
 		default:
-			call.Code = cli.Failed
+			if call.Code = cli.Failed; errors.Is(err, ledger.ErrAmbiguous) {
+				call.Code = cli.Misuse
+			}
 			call.Failed(err)
 		}
 		return nil

@@ -16,6 +16,9 @@ type Options struct {
 	Stdin    io.Reader
 	Terminal term.Terminal
 	Now      func() time.Time // nil: time.Now
+	Color    term.Colors      // when colours are used; empty: on a terminal
+	// Page shows a long text in a pager, the words of argv. nil: a process on this one's terminal.
+	Page func(ctx context.Context, argv []string, text []byte) error
 	// Asks are the flags that choose a desk.
 	Asks contexts.Flags
 	// Open opens the system that commands work on. It need not dial before the first question.

@@ -33,7 +33,7 @@ func Show(call frame.Call) *cobra.Command {
 		Example: "  docket dlq show 3f9a0c1e77b2\n  docket dlq show 3f9a0c1e77b2 --payload --history\n  docket dlq show 3f9a0c1e77b2 --raw > value.json",
 		Args:    OneID, ValidArgsFunction: CompleteIDs(call),
 	}
-	frame.Usage(c, []string{"DOCKET_DATABASE_URL"}, "shown", "no dead letter or several have this ID, or the command failed")
+	frame.Usage(c, []string{"DOCKET_DATABASE_URL"}, "shown", "no dead letter has this ID, or the command failed")
 	c.Flags().BoolVar(&sh.payload, "payload", false, "show key, headers and payload")
 	c.Flags().BoolVar(&sh.history, "history", false, "show the whole history and all retries; with --payload also what edits changed")
 	c.Flags().BoolVar(&sh.raw, "raw", false, "print only the bytes of the payload, as they are in Kafka; only to a file or a pipe")

@@ -13,6 +13,7 @@ import (
 	"docket/internal/history/complete"
 	"docket/internal/history/lookup"
 	"docket/internal/history/reader"
+	"docket/internal/programs/cli"
 	"docket/internal/programs/cli/frame"
 	"docket/internal/programs/cli/term"
 	"docket/internal/record/envelope"
@@ -197,7 +198,7 @@ func (fd finder) named(ctx context.Context, id string) ([]reader.Decision, error
 		if several.More {
 			fd.Tell("  and others\n")
 		}
-		return nil, frame.Exit(1)
+		return nil, frame.Exit(cli.Misuse)
 	case errors.Is(err, reader.ErrWhole):
 		return nil, fmt.Errorf("decision %s: %w", term.Brief(id), err)
 	}

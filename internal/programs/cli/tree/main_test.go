@@ -113,6 +113,7 @@ type world struct {
 	token      string // the file with the caller's token
 	stdin      string
 	edit       func(ctx context.Context, argv []string) error
+	page       func(ctx context.Context, argv []string, text []byte) error
 	signals    chan os.Signal
 }
 
@@ -156,7 +157,7 @@ func (w *world) call(args ...string) result {
 	code := Main(cli.Env{
 		Program: config.Desk, Args: args, Stdout: out, Stderr: err, Signals: w.signals, Environ: append(environ, w.environ...),
 	}, frame.Options{
-		Stdin: strings.NewReader(w.stdin), Terminal: w.terminal, Now: func() time.Time { return now }, Edit: w.edit,
+		Stdin: strings.NewReader(w.stdin), Terminal: w.terminal, Now: func() time.Time { return now }, Edit: w.edit, Page: w.page,
 		Open: func(_ cli.Env, settings config.Settings) (*frame.System, error) { return w.open(settings), nil },
 		Desk: func(env cli.Env, args []string) int {
 			_, _ = io.WriteString(env.Stdout, "desk "+strings.Join(args, " "))
