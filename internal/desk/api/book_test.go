@@ -403,3 +403,9 @@ func (horizon) Look(context.Context, time.Time) []worker.HorizonLine {
 }
 
 func (b *book) Surplus(context.Context, bool, int) ([]ledger.Surplus, error) { return b.left, b.err }
+
+func (b *book) OrderSurplus(context.Context, int64, ledger.Actor) error { return b.err }
+
+func (b *book) Desks(context.Context, time.Duration) ([]string, error) {
+	return []string{"desk-1"}, b.err
+}

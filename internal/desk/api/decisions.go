@@ -148,6 +148,7 @@ type DecisionList struct {
 	Later        *time.Time `json:"later,omitempty" doc:"On the first page without until, the newest first: decisions that fit, or may fit, are dated from here on, more than an hour ahead of now, and are left out. Ask with since for them"`
 	EditsUnknown string     `json:"edits_unknown,omitempty" doc:"Why it is not known which of these an edit of the last minutes produced, and who edited"`
 	NotLooked    []string   `json:"not_looked,omitempty" doc:"Archived days of the asked range that were not read completely, and why. Other decisions that fit can be there"`
+	Gaps         []Gap      `json:"gaps,omitempty" doc:"The places of not_looked, in parts"`
 	Reached      *time.Time `json:"reached,omitempty" doc:"How far was looked, where time was over before the page was full: go on with next"`
 	reader.Completeness
 	Partly
@@ -191,6 +192,7 @@ func (s *api) decisions() {
 				"After two minutes, an answer that was lost, or where another desk answers, the last decisions can come again: drop those whose decision_id and timestamp you have."}, s.followed(places))
 	}
 	s.explanations()
+	s.rows()
 }
 
 // A page with payloads is gathered in parts, so that large decisions cannot fill the memory.
@@ -220,7 +222,7 @@ func (s *api) search(ctx context.Context, c caller, in *searchInput) (*searchOut
 	unknown := s.edits(ctx, found.Decisions, in.Payload)
 	facts := complete.FactsOf(found.Decisions, !found.Reached.IsZero() || len(found.NotLooked) > 0)
 	facts.RowsLack = reader.RowsLack(found.NotLooked)
-	return &searchOutput{DecisionList{Decisions: decisionsOf(found.Decisions), Next: found.Next, Later: moment(later), EditsUnknown: unknown, NotLooked: reader.GapTexts(found.NotLooked), Reached: moment(found.Reached),
+	return &searchOutput{DecisionList{Decisions: decisionsOf(found.Decisions), Next: found.Next, Later: moment(later), EditsUnknown: unknown, NotLooked: reader.GapTexts(found.NotLooked), Gaps: gapsOf(found.NotLooked), Reached: moment(found.Reached),
 		Completeness: begun.End(facts)}}, nil
 }
 

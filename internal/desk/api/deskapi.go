@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"docket/internal/desk/ledger"
+	"docket/internal/desk/worker"
 	"docket/internal/history/complete"
 	"docket/internal/history/lookup"
 	"docket/internal/history/reader"
@@ -75,6 +76,8 @@ type Book interface {
 	Show(ctx context.Context, id string) (ledger.Entry, error)
 	Claims(ctx context.Context, decisionID string, n int) ([]ledger.Entry, error)
 	Surplus(ctx context.Context, all bool, n int) ([]ledger.Surplus, error)
+	OrderSurplus(ctx context.Context, id int64, by ledger.Actor) error
+	Desks(ctx context.Context, within time.Duration) ([]string, error)
 	History(ctx context.Context, id string) ([]ledger.Audit, []ledger.Sending, error)
 	Groups(ctx context.Context, f ledger.Filter) ([]ledger.Group, error)
 	Report(ctx context.Context) ([]ledger.ReportLine, error)
@@ -95,6 +98,8 @@ type Ports struct {
 	Book    Book
 	Trial   Trial
 	Horizon Horizon
+	// Backlog counts the dead letters that no desk has entered; nil: they are unknown.
+	Backlog func(ctx context.Context) (worker.Backlog, error)
 	// Decisions are the stored ones. They can be followed if they are also [Places].
 	Decisions reader.Store
 	// States are the newest answers of subjects, and their changes.
@@ -165,6 +170,7 @@ func New(c Config, p Ports, a Auth, log zerolog.Logger) (*Handler, error) {
 	s.payloads()
 	s.proposals()
 	s.jobs()
+	s.desks()
 	s.trials()
 	s.decisions()
 	s.states()

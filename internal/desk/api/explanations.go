@@ -17,12 +17,14 @@ type whyInput struct {
 	Timestamp  time.Time `query:"timestamp" doc:"Which one, where the same id came with several; without it the newest"`
 	Neighbours int       `query:"neighbours" minimum:"0" maximum:"50" default:"3" doc:"How many decisions before it and behind it of the same subject and path"`
 	Subject    string    `query:"subject" maxLength:"4096" doc:"Who counts as the same: requested_by, requested_by:host, label:NAME or input:/POINTER; without it DOCKET_READER_SUBJECT"`
+	Elsewhere  bool      `query:"elsewhere" default:"true" doc:"Also look for the id in the other homes; without it the answer does not have them, and says less of how complete it is"`
 	SameInput  bool      `query:"same_input" doc:"When the very same input ended otherwise last; it may take longer"`
 }
 
 // Explained is an explanation, and other records with the id.
 type Explained struct {
 	reader.Explanation
+	Incomplete bool `json:"incomplete,omitempty" doc:"The decisions around it were not searched completely; notes say why"`
 	Elsewhere
 	reader.Completeness
 	Partly
@@ -65,8 +67,11 @@ func (s *api) explanations() {
 func (s *api) why(ctx context.Context, c caller, in *whyInput) (*whyOutput, error) {
 	begun := s.Complete.Begin(ctx, complete.Range{})
 	all, a, err := s.byID(ctx, in.ID, begun)
-	if err == nil && a == nil {
+	switch {
+	case err == nil && a == nil && in.Elsewhere:
 		a, err = s.around(ctx, all[0].ID)
+	case err == nil && a == nil:
+		a = &lookup.Answer{}
 	}
 	if err != nil {
 		return nil, err
@@ -104,7 +109,7 @@ func (s *api) why(ctx context.Context, c caller, in *whyInput) (*whyOutput, erro
 	}
 	a.Shown(d)
 	s.read(c, "explain-decision", append([]reader.Decision{d}, neighbours(x)...), true)
-	return &whyOutput{Explained{Explanation: x, Elsewhere: elsewhereOf(a), Completeness: begun.End(complete.FactsOf(one, x.Incomplete || !a.Complete()))}}, nil
+	return &whyOutput{Explained{Explanation: x, Incomplete: x.Incomplete, Elsewhere: elsewhereOf(a), Completeness: begun.End(complete.FactsOf(one, x.Incomplete || !a.Complete()))}}, nil
 }
 
 // archivesFor limits the search of archived days for decisions around one.

@@ -64,12 +64,13 @@ type Job struct {
 	EndedAt   *time.Time      `json:"ended_at,omitempty"`
 	Note      string          `json:"note,omitempty" doc:"What it is doing, or why it stopped"`
 	StoppedBy string          `json:"stopped_by,omitempty"`
+	Owner     string          `json:"owner,omitempty" doc:"The desk that works on it"`
 }
 
 func jobOf(j ledger.Job) Job {
 	return Job{ID: j.ID, Act: jobActOf(j.Act), Filter: filterOf(j.Filter), Rate: j.Rate, Limit: j.Limit, State: j.State, Operator: j.Operator,
 		Reason: j.Reason, Matched: j.Matched, Sent: j.Sent, Stored: j.Stored, Dead: j.Dead, Refused: j.Refused, Open: j.Open(),
-		CreatedAt: j.CreatedAt.UTC(), StartedAt: moment(j.StartedAt), EndedAt: moment(j.EndedAt), Note: j.Note, StoppedBy: j.StoppedBy}
+		CreatedAt: j.CreatedAt.UTC(), StartedAt: moment(j.StartedAt), EndedAt: moment(j.EndedAt), Note: j.Note, StoppedBy: j.StoppedBy, Owner: j.Owner}
 }
 
 // JobList has the newest jobs.

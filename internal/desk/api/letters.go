@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"time"
 
@@ -49,6 +50,7 @@ type letterOutput struct{ Body Letter }
 
 // Event is one line of a dead letter's audit, without payloads.
 type Event struct {
+	ID       int64        `json:"audit_id,omitempty"`
 	At       time.Time    `json:"at"`
 	Act      ledger.Act   `json:"act" enum:"entered,retried,died,stored,refused,lease_ended,closed,edited,removed,archived,restored,changed,proposed,approved,rejected"`
 	From     ledger.State `json:"from,omitempty" enum:"PENDING,PROCESSING,FAILED,RESOLVED" doc:"Without it, it entered"`
@@ -63,10 +65,15 @@ type Event struct {
 	Application string   `json:"application,omitempty" doc:"The application_name of the session, which the program chooses"`
 	Client      string   `json:"client,omitempty" doc:"The address that the session came from; without it, a local socket"`
 	Columns     []string `json:"columns,omitempty" doc:"Of the act changed: the columns that were changed"`
+	// Of a payload before.
+	Original *Bytes          `json:"original,omitempty" doc:"With payload: the payload before the change"`
+	Diff     string          `json:"diff,omitempty" doc:"With payload: what the change changed, by lines"`
+	Was      json.RawMessage `json:"was,omitempty" doc:"With payload, of the act changed: the columns before"`
 }
 
 // Retry is one retry of a dead letter.
 type Retry struct {
+	ID        int64                 `json:"retry_id,omitempty"`
 	At        time.Time             `json:"at"`
 	By        string                `json:"by"`
 	Job       int64                 `json:"job,omitempty"`
@@ -126,10 +133,24 @@ func (s *api) show(ctx context.Context, _ caller, in *IDPath) (*letterOutput, er
 	if err != nil {
 		return nil, err
 	}
-	return &letterOutput{LetterOf(e)}, nil
+	out := LetterOf(e)
+	if e.Value != nil {
+		n := len(e.Value)
+		out.PayloadBytes = &n
+	}
+	return &letterOutput{out}, nil
 }
 
-func (s *api) history(ctx context.Context, _ caller, in *IDPath) (*historyOutput, error) {
+// historyInput asks for a history.
+type historyInput struct {
+	IDPath
+	Payload bool `query:"payload" doc:"With the payloads before changes, which may be personal data; it needs the role operator and is logged with your name"`
+}
+
+func (s *api) history(ctx context.Context, c caller, in *historyInput) (*historyOutput, error) {
+	if in.Payload && c.Role < Operator {
+		return nil, problem(http.StatusForbidden, "payload needs the role "+Operator.String()+"; yours is "+c.Role.String(), "leave it away, or ask somebody with that role, or for that role")
+	}
 	id, err := s.whole(ctx, in.ID)
 	if err != nil {
 		return nil, err
@@ -143,7 +164,19 @@ func (s *api) history(ctx context.Context, _ caller, in *IDPath) (*historyOutput
 	}
 	out := &historyOutput{History{ID: id, Events: make([]Event, 0, len(events)), Retries: make([]Retry, 0, len(retries))}}
 	for _, a := range events {
-		out.Body.Events = append(out.Body.Events, eventOf(a))
+		e := eventOf(a)
+		if in.Payload {
+			e.Diff, e.Was = a.Diff, a.Was
+			if a.Original != nil {
+				was := bytesOf(a.Original)
+				e.Original = &was
+			}
+		}
+		out.Body.Events = append(out.Body.Events, e)
+	}
+	if in.Payload {
+		s.metrics.looks.Inc()
+		s.log.Info().Str("operator", c.Name).Str("dead_letter", id).Msg("payloads of history read")
 	}
 	for _, r := range retries {
 		out.Body.Retries = append(out.Body.Retries, retryOf(r))
@@ -161,12 +194,12 @@ func (s *api) whole(ctx context.Context, id string) (string, error) {
 }
 
 func eventOf(a ledger.Audit) Event {
-	return Event{At: a.At.UTC(), Act: a.Act, From: a.From, To: a.To, By: a.By, Why: a.Why, Attempts: a.Attempts, Job: a.Job,
+	return Event{ID: a.ID, At: a.At.UTC(), Act: a.Act, From: a.From, To: a.To, By: a.By, Why: a.Why, Attempts: a.Attempts, Job: a.Job,
 		Changed: a.Original != nil || a.Diff != "", Login: a.Login, Application: a.Application, Client: a.Client, Columns: a.Columns}
 }
 
 func retryOf(r ledger.Sending) Retry {
-	out := Retry{At: r.CreatedAt.UTC(), By: r.By, Job: r.Job, Topic: r.Topic, Tries: r.Tries, Outcome: r.Outcome,
+	out := Retry{ID: r.ID, At: r.CreatedAt.UTC(), By: r.By, Job: r.Job, Topic: r.Topic, Tries: r.Tries, Outcome: r.Outcome,
 		EndedAt: moment(r.EndedAt), Code: r.Code}
 	if !r.Published.Stamp.IsZero() {
 		f := foundOf(r.Published)

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"strings"
 	"time"
@@ -37,12 +38,18 @@ type HorizonLine struct {
 	BytesLimited bool       `json:"bytes_limited" doc:"The topic has a limit of bytes: it may be earlier"`
 	Deadline     *time.Time `json:"deadline,omitempty" doc:"When retention may delete the oldest; without it never, or not known"`
 	LossAt       *time.Time `json:"loss_at,omitempty" doc:"When it may delete the first record that is nowhere else"`
+	Parked       bool       `json:"parked" doc:"It is the parking topic; else a dead-letter topic"`
+	OldestUnread *time.Time `json:"oldest_unread,omitempty" doc:"Kafka timestamp of the oldest of unread"`
+	Retention    bool       `json:"retention_known"`
+	RetentionFor int64      `json:"retention_seconds" doc:"0: without limit, or not known"`
+	LeftSeconds  int64      `json:"left_seconds" doc:"To the deadline; negative: it has passed"`
 	Used         float64    `json:"used" doc:"Share of the retention that has passed for the oldest; alarm from 0.5"`
 }
 
 func horizonOf(l worker.HorizonLine) HorizonLine {
 	return HorizonLine{Topic: l.Topic, Known: l.Error == "", Oldest: moment(l.Oldest), Unread: l.Unread, Gone: l.Gone, Forever: l.Forever,
-		BytesLimited: l.BytesLimited, Deadline: moment(l.Deadline), LossAt: moment(l.LossAt), Used: l.Used}
+		BytesLimited: l.BytesLimited, Deadline: moment(l.Deadline), LossAt: moment(l.LossAt), Used: l.Used,
+		Parked: l.Parked, OldestUnread: moment(l.OldestUnread), Retention: l.RetentionKnown, RetentionFor: l.RetentionSeconds, LeftSeconds: l.LeftSeconds}
 }
 
 // Report lists unresolved dead letters.
@@ -83,6 +90,9 @@ type Whereabouts struct {
 	Refused   []Letter             `json:"refused,omitempty" doc:"Dead letters that claim the id and never were in the source topic, as the collector refused them"`
 	Found     []lookup.FoundRecord `json:"found,omitempty" doc:"Records with the id that decisions do not tell of"`
 	Looked    []string             `json:"looked" nullable:"false" doc:"Where was looked, and in which ranges"`
+	Text      string               `json:"text,omitempty" doc:"All of it for people, in lines"`
+	Settled   bool                 `json:"settled" doc:"Each decision has a home, or is not read yet"`
+	Report    json.RawMessage      `json:"report,omitempty" doc:"All of it as docket where-is --json prints it"`
 	Unlooked  []string             `json:"not_looked,omitempty" doc:"Where was not looked, or not completely, and why. A decision that was not found can be there"`
 }
 
@@ -175,7 +185,7 @@ func (s *api) whereIs(ctx context.Context, _ caller, in *whereInput) (*whereOutp
 	if err != nil {
 		return nil, err
 	}
-	out := Whereabouts{Decisions: make([]DecisionHomes, 0, len(found.Decisions)), Refused: found.Refused, Found: found.Found, Looked: append([]string{}, found.Looked...), Unlooked: found.Unlooked}
+	out := Whereabouts{Decisions: make([]DecisionHomes, 0, len(found.Decisions)), Refused: found.Refused, Found: found.Found, Looked: append([]string{}, found.Looked...), Unlooked: found.Unlooked, Text: found.Text, Settled: found.Settled, Report: found.Report}
 	for _, d := range found.Decisions {
 		d.Homes = append([]string{}, d.Homes...)
 		out.Decisions = append(out.Decisions, d)

@@ -146,7 +146,9 @@ func problemOf(err error) *Problem {
 		return problem(http.StatusNotFound, "there is none of that name in the ledger",
 			"GET /api/v1/dead-letters lists what there is; of what was resolved long ago only the history is left")
 	case errors.Is(err, ledger.ErrAmbiguous):
-		return problem(http.StatusConflict, "more than one dead letter begins like that", "give more characters of the id")
+		p := problem(http.StatusConflict, "more than one dead letter begins like that", "give more characters of the id")
+		p.Faults = []Fault{{"path.id", "more characters"}}
+		return p
 	case errors.Is(err, ledger.ErrBadPage):
 		p := faulty("query.after", "the next of the page before")
 		p.Hint = "list again from the start"

@@ -34,6 +34,7 @@ type Proposal struct {
 	ExpiresAt  time.Time            `json:"expires_at"`
 	DecidedBy  string               `json:"decided_by,omitempty" doc:"Who approved or rejected it"`
 	DecidedWhy string               `json:"decided_why,omitempty"`
+	DecidedLog string               `json:"decided_login,omitempty" doc:"The database login that it came from"`
 	DecidedAt  *time.Time           `json:"decided_at,omitempty"`
 }
 
@@ -72,7 +73,7 @@ type proposalPayloadOutput struct{ Body ProposalPayload }
 
 func proposalOf(p ledger.Proposal) Proposal {
 	return Proposal{ID: p.ID, State: p.State, DeadLetter: p.LetterID, Members: append([]string{}, p.Members...), Retry: p.Retry, By: p.By, Why: p.Why, Login: p.Login, Vouched: p.Vouched,
-		CreatedAt: p.CreatedAt.UTC(), ExpiresAt: p.ExpiresAt.UTC(), DecidedBy: p.Decided.By, DecidedWhy: p.Decided.Why, DecidedAt: moment(p.Decided.At)}
+		CreatedAt: p.CreatedAt.UTC(), ExpiresAt: p.ExpiresAt.UTC(), DecidedBy: p.Decided.By, DecidedWhy: p.Decided.Why, DecidedLog: p.Decided.Login, DecidedAt: moment(p.Decided.At)}
 }
 
 func (s *api) proposals() {

@@ -127,9 +127,11 @@ type Letter struct {
 	ChangedBy     string        `json:"changed_by"`
 	Why           string        `json:"why"`
 	LeaseUntil    *time.Time    `json:"lease_until,omitempty" doc:"Of a retry: when it is PENDING again if nothing is heard"`
+	Owner         string        `json:"owner,omitempty" doc:"The program that retries it while it is PROCESSING"`
 	Job           int64         `json:"job,omitempty" doc:"The last job that touched it"`
 	Parent        string        `json:"parent,omitempty" doc:"The dead letter that it was a part of"`
 	ArchivedIn    string        `json:"archived_in,omitempty" doc:"The archive that has it; docket restore --dead-letters brings it back once it was removed"`
+	PayloadBytes  *int          `json:"payload_bytes,omitempty" doc:"Where one dead letter is shown: the length of its payload; without it the record has none"`
 }
 
 // LetterOf converts a dead letter, without its payload.
@@ -138,7 +140,7 @@ func LetterOf(e ledger.Entry) Letter {
 		Table: e.Cause.Table, Column: e.Cause.Column, Constraint: e.Cause.Constraint,
 		Path: e.Path, DecisionID: e.DecisionID, DecisionTime: moment(e.DecisionTime), Origin: originOf(e.Origin), Found: foundOf(e.Letter.Found),
 		Attempts: e.Attempts, Edited: e.Edited, FirstFailedAt: e.FirstFailedAt.UTC(), FailedAt: e.FailedAt.UTC(), SeenAt: e.SeenAt.UTC(),
-		ChangedAt: e.ChangedAt.UTC(), ChangedBy: e.ChangedBy, Why: e.Why, LeaseUntil: moment(e.LeaseUntil), Job: e.Job, Parent: e.Parent, ArchivedIn: e.ArchivedIn}
+		ChangedAt: e.ChangedAt.UTC(), ChangedBy: e.ChangedBy, Why: e.Why, LeaseUntil: moment(e.LeaseUntil), Owner: e.Owner, Job: e.Job, Parent: e.Parent, ArchivedIn: e.ArchivedIn}
 }
 
 func originOf(o envelope.Origin) Origin {

@@ -94,6 +94,8 @@ type Entry struct {
 	Job         int64     // the last job that touched it; 0: none
 	Parent      string    // id of the dead letter that it was a part of, or empty
 	ArchivedIn  string    // name of the archive that has its present content, or empty
+	// Withheld is the length of a value that the source knows and does not show; nil: Value is the value.
+	Withheld *int
 }
 
 // Others returns the letters that hold none of the decisions, or their record, first read at these places.
@@ -128,6 +130,8 @@ type Audit struct {
 	// personal data.
 	Columns []string
 	Was     []byte
+	// Withheld says that Original and Diff, or Was, are there and are not shown.
+	Withheld bool
 }
 
 // Sending is a row of the outbox: one retry of one dead letter.

@@ -56,6 +56,9 @@ type Answers struct {
 	// Books is nil if there is no ledger.
 	Books  Books
 	shards []*Answers // of [Joined], in place of all others
+	// Asked asks another process, in place of all others: how complete an answer that finds something is. nil: none is.
+	Asked func(ctx context.Context, r Range) (reader.Completeness, error)
+	Now   func() time.Time // with Asked; nil: time.Now
 	// Within limits the question to the ledger; default [BooksWithin]. After it the count is unknown.
 	Within time.Duration
 }
@@ -69,7 +72,8 @@ type Begun struct {
 	r       Range
 	dead    *int64
 	primary bool
-	shards  []Begun // in place of all others but r
+	shards  []Begun              // in place of all others but r
+	given   *reader.Completeness // of Asked, in place of all others but r
 }
 
 // Begin reads what has to be known before the rows are read: Kafka's state, then the ledger. A record that moves on
@@ -77,6 +81,9 @@ type Begun struct {
 func (a *Answers) Begin(ctx context.Context, r Range) Begun {
 	if a != nil && len(a.shards) > 0 {
 		return a.beginAll(ctx, r)
+	}
+	if a != nil && a.Asked != nil {
+		return a.beginAsked(ctx, r)
 	}
 	if a == nil || a.Status == nil {
 		return Begun{r: r}
@@ -123,6 +130,9 @@ func FactsOf(decisions []reader.Decision, partly bool) Facts {
 func (b Begun) End(f Facts) reader.Completeness {
 	if len(b.shards) > 0 {
 		return b.endAll(f)
+	}
+	if b.given != nil {
+		return b.endAsked(f)
 	}
 	c := reader.Completeness{Freshness: b.freshness(f), DeadLettered: b.dead}
 	if !b.status.until.IsZero() && b.primary && !f.RowsLack {

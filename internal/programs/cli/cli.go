@@ -5,6 +5,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -42,6 +43,9 @@ type Env struct {
 	Options app.Options                 // of the program that is run
 	Judges  config.Judges               // of settings, beside that of the database's URL
 	Agree   func(config.Settings) error // refuses settings that contradict each other; may be nil
+	// AskDesk asks a desk where a record is, in place of the database and of Kafka; nil: no desk is asked. The answer is that
+	// of the command: for people, for programs, and whether each decision has a home or is not read yet.
+	AskDesk func(ctx context.Context, query string) (text string, report []byte, settled bool, err error)
 	// Shelf opens where archives are; nil: the program does not read them.
 	Shelf func(where string, s config.Settings) (archive.Shelf, error)
 }

@@ -43,6 +43,9 @@ func (m *moment) Set(text string) (err error) {
 	return err
 }
 
+// given reports whether the flag was given.
+func (m *moment) given() bool { return !m.at.IsZero() }
+
 // or is the time that was given, or so long ago.
 func (m *moment) or(ago time.Duration) time.Time {
 	if m.at.IsZero() {

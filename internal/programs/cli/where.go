@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -52,6 +53,12 @@ func WhereIs() Command {
 			if within <= 0 {
 				return misuse(env, "--within must be more than 0", "where-is")
 			}
+			if env.AskDesk != nil {
+				if len(spools) > 0 || since.given() || within != inspect.FindLimits.Within {
+					return misuse(env, "--since, --within and --spool need the database: a desk searches its own spools, the last 24h of the topics, and as long as it does", "where-is")
+				}
+				return whereOfDesk(env, args[0], asJSON)
+			}
 			return runWhereIs(env, inspect.ParseQuery(args[0]), since.or(24*time.Hour), inspect.Options{Spools: spools, Within: within}, asJSON)
 		},
 	}
@@ -82,6 +89,34 @@ func runWhereIs(env Env, q inspect.Query, since time.Time, o inspect.Options, as
 	return showWhere(env.Stdout, s, found)
 }
 
+// whereOfDesk prints the answer of a desk, which is that of the command there.
+func whereOfDesk(env Env, query string, asJSON bool) int {
+	ctx, end := UntilSignal(env)
+	defer end()
+	text, report, settled, err := env.AskDesk(ctx, query)
+	switch {
+	case err != nil:
+		return unlooked(env, err)
+	case asJSON:
+		printJSON(env.Stdout, json.RawMessage(report))
+	default:
+		say(env.Stdout, "%s", term.Lines(text))
+	}
+	if settled {
+		return Done
+	}
+	return Failed
+}
+
+// Where is the answer of the command where-is: for people, for programs, and whether each decision has a home or is not read
+// yet.
+func Where(s config.Settings, found *inspect.Whereabouts) (text string, report []byte, settled bool) {
+	var people, programs bytes.Buffer
+	settled = showWhere(&people, s, found) == Done
+	printJSON(&programs, whereOf(s, found))
+	return people.String(), programs.Bytes(), settled
+}
+
 // unlooked prints why the search failed, and a hint.
 func unlooked(env Env, err error) int {
 	if errors.Is(err, context.Canceled) {
@@ -89,7 +124,11 @@ func unlooked(env Env, err error) int {
 	}
 	say(env.Stderr, "%s: %v\n", env.Called(), err)
 	var of *kafka.FaultError
-	if hint := db.Hint(err); hint != "" && !errors.As(err, &of) {
+	hint := db.Hint(err)
+	if asked := (interface{ Hint() string })(nil); env.AskDesk != nil && errors.As(err, &asked) {
+		hint = asked.Hint()
+	}
+	if hint != "" && !errors.As(err, &of) {
 		say(env.Stderr, "%s\n", term.Lines(hint))
 	}
 	return Failed

@@ -42,6 +42,7 @@ func whereIs(s config.Settings, elsewhere func(context.Context, string) (lookup.
 			return api.Whereabouts{}, err
 		}
 		out := api.Whereabouts{Decisions: []api.DecisionHomes{}, Found: lookup.Views(found.Found, found.At), Looked: append([]string{}, found.Looked...), Unlooked: found.Unlooked}
+		out.Text, out.Report, out.Settled = cli.Where(s, found)
 		for i := range found.Refused {
 			out.Refused = append(out.Refused, api.LetterOf(found.Refused[i]))
 		}

@@ -56,8 +56,8 @@ func programs() []frame.Program {
 func Terminal() term.Terminal {
 	t := term.Terminal{In: xterm.IsTerminal(int(os.Stdin.Fd())), Out: xterm.IsTerminal(int(os.Stdout.Fd())), Err: xterm.IsTerminal(int(os.Stderr.Fd()))}
 	if t.Out {
-		if width, _, err := xterm.GetSize(int(os.Stdout.Fd())); err == nil {
-			t.Width = width
+		if width, height, err := xterm.GetSize(int(os.Stdout.Fd())); err == nil {
+			t.Width, t.Height = width, height
 		}
 	}
 	return t

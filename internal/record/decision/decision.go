@@ -21,6 +21,15 @@ const (
 	TooLarge     Reason = "too_large"     // more bytes than allowed, counted after gunzip
 )
 
+// IsReason reports whether r is one of the reasons.
+func IsReason(r Reason) bool {
+	switch r {
+	case Empty, Syntax, DuplicateKey, MissingField, WrongType, OutOfRange, TooLarge:
+		return true
+	}
+	return false
+}
+
 // Refusal is the error of a decision or a record that is not stored. It never contains payload.
 type Refusal struct {
 	Reason Reason

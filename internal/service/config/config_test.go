@@ -327,7 +327,7 @@ func TestTable_IsWhole(t *testing.T) {
 			}
 		}
 	}
-	if len(seen) != 123 {
+	if len(seen) != 130 {
 		t.Errorf("%d settings", len(seen))
 	}
 }

@@ -49,7 +49,15 @@ type Judges map[string]func(text string) (wrong string)
 
 // LoadWith is Load with judges.
 func LoadWith(p Program, environ []string, judges Judges) (Settings, []Complaint, error) {
-	l := loader{program: p, bad: map[string]bool{}, judges: judges}
+	return LoadWithout(p, environ, judges)
+}
+
+// LoadWithout is [LoadWith] where settings that are required otherwise need not be set.
+func LoadWithout(p Program, environ []string, judges Judges, variables ...string) (Settings, []Complaint, error) {
+	l := loader{program: p, bad: map[string]bool{}, judges: judges, without: map[string]bool{}}
+	for _, v := range variables {
+		l.without[v] = true
+	}
 	l.complaints, l.values = withFile(ours(environ))
 	for _, c := range l.complaints {
 		l.bad[c.Variable] = true
@@ -108,6 +116,7 @@ type loader struct {
 	complaints Complaints
 	warnings   []Complaint
 	judges     Judges
+	without    map[string]bool // settings that need not be set
 	bad        map[string]bool // variables already complained about, and those of other programs: no complaint on their account
 }
 
@@ -349,7 +358,7 @@ func must[T any](v T, err error) T {
 
 func (l *loader) missing() {
 	for _, s := range Table() {
-		if s.Required && l.fine(s.Name) && l.values[s.Name] == "" && !l.databaseElsewhere(s.Name) {
+		if s.Required && !l.without[s.Name] && l.fine(s.Name) && l.values[s.Name] == "" && !l.databaseElsewhere(s.Name) {
 			l.complain(s.Name, "is required (or %s with the path of a file that contains it)", s.Name+fileSuffix)
 		}
 	}

@@ -126,6 +126,14 @@ type Settings struct {
 	DeskAPIClients  []string `for:"docket" env:"DOCKET_DESK_API_CLIENTS" unit:"name:role, by comma" text:"Common names of client certificates, each with its role, as in DOCKET_DESK_API_TOKENS."`
 	Operator        string   `for:"docket" env:"DOCKET_OPERATOR" unit:"name" text:"Your name for the audit log, if --operator is not given."`
 
+	Server        string `group:"Command line" for:"docket" env:"DOCKET_SERVER" unit:"URL" text:"Desk that commands ask in place of the database, as https://desk.example:8083. --server wins, and a context of docket context is used where neither is set. It cannot be set together with DOCKET_DATABASE_URL."`
+	Token         Secret `for:"docket" env:"DOCKET_TOKEN" unit:"secret" text:"Your token for the desk, an entry of its DOCKET_DESK_API_TOKENS without name and role. It is sent to the desk of DOCKET_SERVER or --server alone."`
+	ServerTLSCA   string `for:"docket" env:"DOCKET_SERVER_TLS_CA" unit:"path, PEM" text:"CA certificates for the certificate of the desk. If it is not set, Docket uses those of the system."`
+	ServerTLSCert string `for:"docket" env:"DOCKET_SERVER_TLS_CERT" unit:"path, PEM" text:"Client certificate for the desk, in place of a token or beside it."`
+	ServerTLSKey  string `for:"docket" env:"DOCKET_SERVER_TLS_KEY" unit:"path, PEM" text:"Private key of the client certificate for the desk."`
+	ServerPlain   bool   `for:"docket" env:"DOCKET_SERVER_PLAIN" default:"false" unit:"true or false" text:"Whether the token may be sent over http:// to a host that is not this one. Anybody on the way can read it then."`
+	Context       string `for:"docket" env:"DOCKET_CONTEXT" unit:"name" text:"Context of docket context that commands use. If it is not set: the one of docket context use."`
+
 	ReaderSubject    string   `group:"Reader" for:"docket" env:"DOCKET_READER_SUBJECT" default:"requested_by:host" unit:"subject" text:"Field that identifies the subject of a decision: requested_by, requested_by:host, label:NAME or input:/POINTER."`
 	ReaderExtractors []string `for:"docket" env:"DOCKET_READER_EXTRACTORS" unit:"PATH=ROLE:/POINTER, by comma" text:"Where to find a ROLE in the results of a PATH. ROLE is allow, deny, reasons, policies, rules or subject. /POINTER is a JSON pointer into result, empty for all of it; for subject it points into input and must not be empty. PATH/* covers all paths below PATH."`
 

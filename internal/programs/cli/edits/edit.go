@@ -96,9 +96,14 @@ func (ed *edit) one(id string) error {
 	if err := ed.Open(); err != nil {
 		return err
 	}
+	if ed.dryRun && ed.Sys.Desk != nil {
+		return frame.Misuse("a dry run of an edit needs the database: a desk tries only what the ledger has")
+	}
 	var e ledger.Entry
 	err := ed.phase(func(ctx context.Context) (err error) {
-		e, err = ed.Entry(ctx, id)
+		if e, err = ed.Entry(ctx, id); err == nil {
+			e, err = ed.WithPayload(ctx, e)
+		}
 		return err
 	})
 	if err != nil {
@@ -282,6 +287,9 @@ func (ed *edit) offer(ctx context.Context, e ledger.Entry, before []byte, after 
 		}
 	}
 	now, err := ed.Sys.Book.Show(ctx, e.ID)
+	if err == nil {
+		now, err = ed.WithPayload(ctx, now)
+	}
 	if err != nil {
 		return fmt.Errorf("nothing was changed: dead letter %s: %w", ed.ID(e.ID), err)
 	}

@@ -37,6 +37,9 @@ func (v view) find(ctx context.Context, id int64) (p ledger.Proposal, diff strin
 		return p, "", nil
 	}
 	e, err := v.Entry(ctx, p.LetterID)
+	if err == nil {
+		e, err = v.WithPayload(ctx, e)
+	}
 	if err != nil {
 		return p, "", err
 	}

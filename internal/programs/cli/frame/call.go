@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"docket/internal/desk/client"
 	"docket/internal/desk/ledger"
 	"docket/internal/history/archive"
 	"docket/internal/postgres/db"
@@ -22,6 +23,7 @@ type Call struct {
 	Env     cli.Env
 	Options Options
 	asks    bool // all shards, if the process belongs to none
+	local   bool // the database and files of this host, never a desk
 	*opened
 }
 
@@ -36,7 +38,7 @@ type opened struct {
 func New(env cli.Env, o Options) Call {
 	return Call{
 		Screen: &term.Screen{
-			Program: string(env.Program), Out: env.Stdout, Err: env.Stderr, In: o.Stdin, Terminal: o.Terminal, Environ: env.Environ, Clock: o.Now,
+			Program: string(env.Program), Out: env.Stdout, Err: env.Stderr, In: o.Stdin, Terminal: o.Terminal, Environ: env.Environ, Clock: o.Now, Color: o.Color,
 		},
 		Env: env, Options: o, opened: &opened{},
 	}
@@ -46,6 +48,12 @@ func New(env cli.Env, o Options) Call {
 // as each has a ledger and a table of its own.
 func (call Call) Asking() Call {
 	call.asks = true
+	return call
+}
+
+// OnDatabase returns the call for a command that no desk can do: it works on the database and on files of this host.
+func (call Call) OnDatabase() Call {
+	call.local = true
 	return call
 }
 
@@ -88,14 +96,19 @@ func (call Call) Direct(do func(args []string) error) func(*cobra.Command, []str
 		err := do(args)
 		var ended Exit
 		var wrong *MisuseError
+		var another *client.AnotherNameError
 		switch {
 		case err == nil:
 		case errors.As(err, &ended):
 			call.Code = int(ended)
 		case errors.As(err, &wrong):
 			return err
+		case errors.As(err, &another):
+			return Misuse("%v", another)
 		default:
-			call.Code = cli.Failed
+			if call.Code = cli.Failed; errors.Is(err, ledger.ErrAmbiguous) {
+				call.Code = cli.Misuse
+			}
 			call.Failed(err)
 		}
 		return nil
@@ -115,6 +128,7 @@ func (call Call) Failed(err error) {
 	var unfollowed *archive.UnfollowedError
 	var long *archive.LineError
 	var proposal *ledger.ProposalError
+	var asked interface{ Hint() string }
 	var alone *ledger.SecondPersonError
 	switch {
 	case errors.As(err, &proposal):
@@ -131,6 +145,8 @@ func (call Call) Failed(err error) {
 		hint = unfollowed.Hint()
 	case errors.As(err, &long):
 		hint = long.Hint()
+	case call.Sys != nil && call.Sys.Desk != nil && errors.As(err, &asked):
+		hint = asked.Hint()
 	case errors.Is(err, ledger.ErrNotFound):
 		hint = "`docket dlq list`, `docket dlq proposals` and `docket jobs list` show what is there; resolved dead letters are deleted after a while, their audit log stays"
 	case errors.Is(err, ledger.ErrAmbiguous):
@@ -145,6 +161,9 @@ func (call Call) Failed(err error) {
 func (call Call) Open() error {
 	if call.Sys != nil {
 		return nil
+	}
+	if remote, err := call.openDesk(); remote || err != nil {
+		return err
 	}
 	settings, ok := cli.Settings(call.Env)
 	if !ok {
@@ -213,6 +232,21 @@ func (call Call) Entry(ctx context.Context, id string) (ledger.Entry, error) {
 	e, err := call.Sys.Book.Show(ctx, id)
 	if err != nil {
 		return e, fmt.Errorf("dead letter %s: %w", term.Brief(id), err)
+	}
+	return e, nil
+}
+
+// WithPayload returns a dead letter with its payload. A desk is asked for it, and logs that.
+func (call Call) WithPayload(ctx context.Context, e ledger.Entry) (ledger.Entry, error) {
+	desk, ok := call.Sys.Book.(interface {
+		Payload(ctx context.Context, e ledger.Entry) (ledger.Entry, error)
+	})
+	if !ok {
+		return e, nil
+	}
+	e, err := desk.Payload(ctx, e)
+	if err != nil {
+		return e, fmt.Errorf("payload of dead letter %s: %w", term.Brief(e.ID), err)
 	}
 	return e, nil
 }

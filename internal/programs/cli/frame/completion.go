@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"docket/internal/programs/cli"
 	"docket/internal/programs/cli/term"
 )
 
@@ -28,15 +27,10 @@ func (call Call) Suggest(from func(ctx context.Context, begun string) ([]string,
 		const nothingElse = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 		quiet := call.Env
 		quiet.Stderr = io.Discard
-		settings, ok := cli.Settings(quiet)
-		if !ok {
+		call.Env = quiet
+		if err := call.Open(); err != nil {
 			return nil, nothingElse
 		}
-		sys, err := call.Options.Open(quiet, settings)
-		if err != nil {
-			return nil, nothingElse
-		}
-		call.Settings, call.Sys = settings, sys
 		ctx, cancel := context.WithTimeout(context.Background(), completing)
 		defer cancel()
 		all, err := from(ctx, begun)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"docket/internal/programs/cli"
+	"docket/internal/programs/cli/contexts"
 	"docket/internal/programs/cli/term"
 	"docket/internal/service/config"
 )
@@ -15,6 +16,11 @@ type Options struct {
 	Stdin    io.Reader
 	Terminal term.Terminal
 	Now      func() time.Time // nil: time.Now
+	Color    term.Colors      // when colours are used; empty: on a terminal
+	// Page shows a long text in a pager, the words of argv. nil: a process on this one's terminal.
+	Page func(ctx context.Context, argv []string, text []byte) error
+	// Asks are the flags that choose a desk.
+	Asks contexts.Flags
 	// Open opens the system that commands work on. It need not dial before the first question.
 	Open func(env cli.Env, s config.Settings) (*System, error)
 	// Desk runs the daemon until it is stopped and returns the exit code.

@@ -49,6 +49,9 @@ func (call Call) Actor(g Signature, otherwise string) (ledger.Actor, error) {
 // OperatorName is the name of who decides, by a flag or by the settings.
 func (call Call) OperatorName(flag string) (string, error) {
 	name := strings.TrimSpace(flag)
+	if target, err := call.Target(); err != nil || target != nil && name == "" {
+		return "", err // a desk knows it by the token
+	}
 	if name == "" {
 		name = strings.TrimSpace(call.Setting("DOCKET_OPERATOR"))
 	}
@@ -60,7 +63,7 @@ func (call Call) OperatorName(flag string) (string, error) {
 
 // OperatorFlag names the operator in a command that is to be pasted. It is empty where the settings name one.
 func (call Call) OperatorFlag() string {
-	if call.Setting("DOCKET_OPERATOR") != "" {
+	if call.Setting("DOCKET_OPERATOR") != "" || call.Sys != nil && call.Sys.Desk != nil {
 		return ""
 	}
 	return "--operator YOU"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"docket/internal/desk/client"
 	"docket/internal/desk/ledger"
 	"docket/internal/desk/worker"
 	"docket/internal/history/archive"
@@ -29,6 +30,12 @@ type System struct {
 	States state.Store
 	// Look looks for a decision by its id in every home.
 	Look *lookup.Look
+	// Homes asks a desk in place of Look; nil: Look does it. Without payload decisions have columns alone.
+	Homes func(ctx context.Context, id string, payload bool) (lookup.Answer, error)
+	// Why asks a desk for an explanation; nil: it is made here. subject is that of a flag, or empty.
+	Why func(ctx context.Context, d reader.Decision, q reader.Question, subject string) (reader.Explanation, error)
+	// Desk is the desk that is asked in place of the database; nil: none.
+	Desk *client.Client
 	// Days are the table's, to be archived and restored; nil: there are none.
 	Days archive.Table
 	// Letters is the ledger, to be archived and restored; nil: there is none.

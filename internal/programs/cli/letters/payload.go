@@ -8,6 +8,7 @@ import (
 	"io"
 	"unicode/utf8"
 
+	"docket/internal/desk/ledger"
 	"docket/internal/programs/cli/term"
 )
 
@@ -42,8 +43,12 @@ func embedded(value []byte) (asJSON json.RawMessage, asBytes []byte) {
 }
 
 // value shows the value of a dead letter, or says how to see it.
-func (sh *show) value(value []byte) {
+func (sh *show) value(e ledger.Entry) {
+	value := e.Value
 	switch {
+	case e.Withheld != nil:
+		sh.Say("  %s, hidden because it may hold personal data; --payload shows it\n", term.Counted(int64(*e.Withheld), "byte"))
+		return
 	case value == nil:
 		sh.Say("  none: the record has no value (a tombstone)\n")
 		return

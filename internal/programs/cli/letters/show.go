@@ -33,7 +33,7 @@ func Show(call frame.Call) *cobra.Command {
 		Example: "  docket dlq show 3f9a0c1e77b2\n  docket dlq show 3f9a0c1e77b2 --payload --history\n  docket dlq show 3f9a0c1e77b2 --raw > value.json",
 		Args:    OneID, ValidArgsFunction: CompleteIDs(call),
 	}
-	frame.Usage(c, []string{"DOCKET_DATABASE_URL"}, "shown", "no dead letter or several have this ID, or the command failed")
+	frame.Usage(c, []string{"DOCKET_DATABASE_URL"}, "shown", "no dead letter has this ID, or the command failed")
 	c.Flags().BoolVar(&sh.payload, "payload", false, "show key, headers and payload")
 	c.Flags().BoolVar(&sh.history, "history", false, "show the whole history and all retries; with --payload also what edits changed")
 	c.Flags().BoolVar(&sh.raw, "raw", false, "print only the bytes of the payload, as they are in Kafka; only to a file or a pipe")
@@ -51,11 +51,22 @@ func (sh *show) one(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
+	if sh.payload || sh.raw {
+		if e, err = sh.WithPayload(ctx, e); err != nil {
+			return err
+		}
+	}
 	if sh.raw {
 		sh.Screen.Raw(e.Value)
 		return nil
 	}
-	audits, sendings, err := sh.Sys.Book.History(ctx, e.ID)
+	history := sh.Sys.Book.History
+	if desk, ok := sh.Sys.Book.(interface {
+		Past(ctx context.Context, id string) ([]ledger.Audit, []ledger.Sending, error)
+	}); ok && sh.payload {
+		history = desk.Past
+	}
+	audits, sendings, err := history(ctx, e.ID)
 	if err != nil {
 		return fmt.Errorf("history of %s: %w", sh.ID(e.ID), err)
 	}
@@ -97,7 +108,7 @@ func (sh *show) json(e ledger.Entry, audits []ledger.Audit, sendings []ledger.Se
 		jsonEntry: entryOf(e), Explanation: explained(e), History: make([]jsonAudit, 0, len(audits)), Retries: make([]jsonSending, 0, len(sendings)),
 		Actions: actions(e, sh.OperatorFlag()),
 	}
-	if e.Value != nil {
+	if out.PayloadBytes = e.Withheld; e.Value != nil {
 		n := len(e.Value)
 		out.PayloadBytes = &n
 	}
@@ -174,7 +185,7 @@ func (sh *show) text(e ledger.Entry, audits []ledger.Audit, sendings []ledger.Se
 	if sh.payload {
 		sh.keys(e)
 	}
-	sh.value(e.Value)
+	sh.value(e)
 
 	sh.past(audits, sendings)
 
@@ -259,7 +270,7 @@ func (sh *show) past(audits []ledger.Audit, sendings []ledger.Sending) {
 		if a.Was != nil {
 			sh.columnsBefore(a)
 		}
-		if a.Diff == "" && a.Original == nil {
+		if a.Diff == "" && a.Original == nil && !a.Withheld {
 			continue
 		}
 		if !sh.payload {

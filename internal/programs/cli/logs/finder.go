@@ -13,6 +13,7 @@ import (
 	"docket/internal/history/complete"
 	"docket/internal/history/lookup"
 	"docket/internal/history/reader"
+	"docket/internal/programs/cli"
 	"docket/internal/programs/cli/frame"
 	"docket/internal/programs/cli/term"
 	"docket/internal/record/envelope"
@@ -31,14 +32,24 @@ func withinFault(within time.Duration) error {
 }
 
 // finder finds decisions by their ids, in the table and elsewhere.
-type finder struct{ *printer }
+type finder struct {
+	*printer
+	columns bool // payloads are not needed, and not asked of a desk
+}
 
-func newFinder(call frame.Call) finder { return finder{&printer{Call: call.Asking()}} }
+func newFinder(call frame.Call) finder { return finder{printer: &printer{Call: call.Asking()}} }
 
 // elsewhere looks for an id in every home; rows are those of the table.
 func (fd finder) elsewhere(ctx context.Context, id string, rows []reader.Decision, within time.Duration) *lookup.Answer {
 	if len(rows) > 0 {
 		id = rows[0].ID // it may have been given by its first characters
+	}
+	if fd.Sys.Homes != nil {
+		a, err := fd.Sys.Homes(ctx, id, !fd.columns)
+		if err = fd.parts.Pass(err); err != nil {
+			a = lookup.Answer{ID: id, At: fd.Now(), NotLooked: []lookup.Gap{{Name: "the other homes", Why: err.Error()}}}
+		}
+		return &a
 	}
 	look := *fd.Sys.Look
 	look.Limits.Within = within
@@ -171,7 +182,11 @@ func jsonClaims(others []ledger.Entry) []jsonClaim {
 
 // named finds the decisions of an id, or of the only id that begins with these characters. It lists several.
 func (fd finder) named(ctx context.Context, id string) ([]reader.Decision, error) {
-	all, err := reader.Named(ctx, fd.Sys.Decisions, id)
+	store := fd.Sys.Decisions
+	if barely, ok := store.(interface{ Columns() reader.Store }); ok && fd.columns {
+		store = barely.Columns()
+	}
+	all, err := reader.Named(ctx, store, id)
 	err = fd.parts.Pass(err)
 	var several *reader.AmbiguousError
 	switch {
@@ -183,7 +198,7 @@ func (fd finder) named(ctx context.Context, id string) ([]reader.Decision, error
 		if several.More {
 			fd.Tell("  and others\n")
 		}
-		return nil, frame.Exit(1)
+		return nil, frame.Exit(cli.Misuse)
 	case errors.Is(err, reader.ErrWhole):
 		return nil, fmt.Errorf("decision %s: %w", term.Brief(id), err)
 	}

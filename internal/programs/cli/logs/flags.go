@@ -2,7 +2,6 @@ package logs
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -195,7 +194,7 @@ func decisionWords(f reader.Filter) []string {
 	slices.Sort(labels)
 	add("--label", labels...)
 	for _, m := range f.Matches {
-		add("--match", matchWord(m))
+		add("--match", m.Text())
 	}
 	return out
 }
@@ -214,21 +213,4 @@ func lately(call frame.Call, paths bool) frame.Completion {
 		}
 		return out, err
 	})
-}
-
-// matchWord writes a match as it is read.
-func matchWord(m reader.Match) string {
-	word := m.In
-	if m.Pointer != "" {
-		pointer := m.Pointer
-		if strings.ContainsAny(pointer, `="`) {
-			quoted, _ := json.Marshal(pointer) //nolint:errchkjson // a string
-			pointer = string(quoted)
-		}
-		word += ":" + pointer
-	}
-	if m.Value != nil {
-		word += "=" + string(m.Value)
-	}
-	return word
 }

@@ -135,12 +135,12 @@ func (fl *flips) followed(ctx context.Context, q state.FlipQuery, shown []state.
 		case err != nil:
 			if !away {
 				away = true
-				fl.Tell("the database does not answer (%s); waiting\n", term.Brief(errclass.Classify(err).Code))
+				fl.Tell("%s does not answer (%s); waiting\n", fl.Source(), term.Brief(errclass.Classify(err).Code))
 			}
 		default:
 			if away {
 				away = false
-				fl.Tell("the database answers again\n")
+				fl.Tell("%s answers again\n", fl.Source())
 			}
 			fl.flow(all)
 			if n := len(all); n > 0 {

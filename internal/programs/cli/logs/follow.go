@@ -39,12 +39,12 @@ func (l *search) followed(ctx context.Context, f reader.Filter) error {
 		case err != nil:
 			if !away {
 				away = true
-				l.Tell("the database does not answer (%s); waiting\n", term.Brief(errclass.Classify(err).Code))
+				l.Tell("%s does not answer (%s); waiting\n", l.Source(), term.Brief(errclass.Classify(err).Code))
 			}
 		default:
 			if away {
 				away = false
-				l.Tell("the database answers again\n")
+				l.Tell("%s answers again\n", l.Source())
 			}
 			tail = next
 			found = slices.DeleteFunc(found, func(d reader.Decision) bool { return shown[same(d)] })

@@ -266,6 +266,7 @@ func (l *search) nextPage(f reader.Filter, next string) string {
 
 // one prints all decisions of an id. Ids of OPA are unique; ids of other producers need not be.
 func (l *search) one(ctx context.Context, id string) error {
+	l.columns = !l.full
 	begun := begin(ctx, l.Call, complete.Range{})
 	all, err := l.named(ctx, id)
 	if err != nil {

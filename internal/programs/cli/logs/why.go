@@ -84,7 +84,13 @@ func (wy *why) explain(ctx context.Context, id string, at time.Time, q reader.Qu
 		looked <- a
 	}()
 	q.ArchiveBy = time.Now().Add(wy.within)
-	x, err := reader.Why(ctx, wy.Sys.Decisions, d, q)
+	explain := wy.Sys.Why
+	if explain == nil {
+		explain = func(ctx context.Context, d reader.Decision, q reader.Question, _ string) (reader.Explanation, error) {
+			return reader.Why(ctx, wy.Sys.Decisions, d, q)
+		}
+	}
+	x, err := explain(ctx, d, q, wy.subject)
 	a = <-looked
 	a.Shown(d)
 	if err = wy.parts.Pass(err); err != nil {

@@ -14,7 +14,24 @@ const (
 	Cyan   Style = "\x1b[36m"
 )
 
+// Colors says when colours are used.
+type Colors string
+
+// The choices. The zero value is Auto.
+const (
+	Auto   Colors = "auto" // on a terminal, unless NO_COLOR or TERM=dumb is set
+	Always Colors = "always"
+	Never  Colors = "never"
+)
+
 func (s *Screen) colored() bool {
+	switch s.Color {
+	case Always:
+		return !s.AsJSON
+	case Never:
+		return false
+	case Auto, "":
+	}
 	if !s.Terminal.Out {
 		return false
 	}

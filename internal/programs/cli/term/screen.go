@@ -16,6 +16,7 @@ import (
 type Terminal struct {
 	In, Out, Err bool // standard input, output, error are a terminal
 	Width        int  // columns; 0: not known
+	Height       int  // lines; 0: not known
 }
 
 // Screen is where a command prints, and where a person answers. It escapes each value that is printed, unless it is [Safe].
@@ -26,6 +27,7 @@ type Screen struct {
 	Terminal Terminal
 	Environ  []string         // as os.Environ has it
 	Clock    func() time.Time // the time that ages are counted from
+	Color    Colors           // when colours are used
 	AsJSON   bool             // print JSON
 	Wide     bool             // print whole ids and all columns
 	Broken   bool             // something could not be written as JSON

@@ -17,23 +17,31 @@ const configFlag = "config"
 
 // withConfig takes --config FILE out of the arguments and names the file in the environment, where all programs look for it.
 func withConfig(env cli.Env) cli.Env {
+	if file, given := takeFlag(&env, configFlag); given {
+		env.Environ = append(slices.Clone(env.Environ), config.FileVariable+"="+file)
+	}
+	return env
+}
+
+// takeFlag takes a general flag with a value out of the arguments, wherever it is. So commands that read their flags
+// themselves have it, too.
+func takeFlag(env *cli.Env, name string) (value string, given bool) {
 	last := len(env.Args)
 	if last > 0 && (env.Args[0] == cobra.ShellCompRequestCmd || env.Args[0] == cobra.ShellCompNoDescRequestCmd) {
 		last-- // a shell completes this one
 	}
 	for i := 0; i < last && env.Args[i] != "--"; i++ {
-		file, given := strings.CutPrefix(env.Args[i], "--"+configFlag+"=")
+		value, given := strings.CutPrefix(env.Args[i], "--"+name+"=")
 		words := 1
-		if !given && env.Args[i] == "--"+configFlag && i+1 < last {
-			file, given, words = env.Args[i+1], true, 2
+		if !given && env.Args[i] == "--"+name && i+1 < last {
+			value, given, words = env.Args[i+1], true, 2
 		}
 		if given {
 			env.Args = slices.Delete(slices.Clone(env.Args), i, i+words)
-			env.Environ = append(slices.Clone(env.Environ), config.FileVariable+"="+file)
-			return env
+			return value, true
 		}
 	}
-	return env
+	return "", false
 }
 
 // config holds the command that checks settings.

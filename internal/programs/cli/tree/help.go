@@ -76,7 +76,7 @@ func (t *tree) page(c *cobra.Command) {
 		fmt.Fprintf(&b, "\nFilter flags:\n%s", filters.FlagUsagesWrapped(helpWidth))
 	}
 	values(&b, c.LocalFlags())
-	b.WriteString("\nGeneral flags:\n  -h, --help          show this help\n")
+	b.WriteString("\nGeneral flags:\n  -h, --help              show this help\n")
 	general := c.Root().PersistentFlags().FlagUsages()
 	if !c.HasParent() {
 		general = strings.Replace(general, "print JSON\n", "print JSON; not for desk, health and migrate\n", 1)
@@ -102,7 +102,7 @@ func flagsOf(c *cobra.Command) (own, filters *pflag.FlagSet) {
 	c.LocalNonPersistentFlags() // merges them
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		switch {
-		case f.Name == "help" || c.Root().PersistentFlags().Lookup(f.Name) != nil:
+		case f.Name == "help" || c.Root().PersistentFlags().Lookup(f.Name) == f:
 		case f.Annotations[frame.Filtering] != nil:
 			filters.AddFlag(f)
 		default:

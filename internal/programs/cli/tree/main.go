@@ -2,6 +2,7 @@ package tree
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"strings"
@@ -24,10 +25,27 @@ func Main(env cli.Env, o frame.Options) int {
 	if o.Stdin == nil {
 		o.Stdin = bytes.NewReader(nil)
 	}
+	env = withConfig(env)
+	env, o.Asks = withDesk(env)
 	if len(env.Args) == 1 && env.Args[0] == "--version" {
 		env.Args = []string{"version"}
 	}
-	env = withConfig(env)
+	env, o, err := withColor(env, o)
+	env, f, wrong := withFormat(env, o.Programs)
+	if err = cmp.Or(err, wrong); err != nil {
+		term.Fprintf(env.Stderr, "%s: %v\nSee %s --help.\n", env.Program, err, env.Program)
+		return cli.Misuse
+	}
+	if f.answer != nil {
+		o.Terminal.Out = false
+	}
+	env, p := withPager(env, o)
+	defer p.end()
+	return f.end(env, run(env, o))
+}
+
+// run runs the command of the arguments, without the flags that Main takes.
+func run(env cli.Env, o frame.Options) int {
 	t := &tree{Call: frame.New(env, o)}
 	defer t.Close()
 	root := t.root()

@@ -107,9 +107,13 @@ type world struct {
 	backlog    func(ctx context.Context) (worker.Backlog, error) // nil: all dead letters are in the ledger
 	terminal   term.Terminal
 	environ    []string
-	bare       bool // no setting is set
+	bare       bool   // no setting is set
+	remote     string // a desk is asked in place of the database, by a caller with this role; empty: none
+	desk       string // the URL of that desk
+	token      string // the file with the caller's token
 	stdin      string
 	edit       func(ctx context.Context, argv []string) error
+	page       func(ctx context.Context, argv []string, text []byte) error
 	signals    chan os.Signal
 }
 
@@ -122,7 +126,8 @@ func person(width int) term.Terminal {
 	return term.Terminal{In: true, Out: true, Err: true, Width: width}
 }
 
-func (w *world) call(args ...string) result {
+// filled has the defaults of a world.
+func (w *world) filled() {
 	if w.book == nil {
 		w.book = newBook(deadLetters()...)
 	}
@@ -135,50 +140,25 @@ func (w *world) call(args ...string) result {
 	if w.topics == nil {
 		w.topics = kafkaOf{}.open
 	}
+}
+
+func (w *world) call(args ...string) result {
+	w.filled()
 	w.out.reset()
 	w.err.reset()
 	out, err := &w.out, &w.err
 	environ := []string{"NO_COLOR=1"}
-	if !w.bare {
+	if w.remote != "" {
+		args = append(append([]string{}, args...), "--server", w.desk, "--token-file", w.token)
+	}
+	if !w.bare && w.remote == "" {
 		environ = append(environ, "DOCKET_DATABASE_URL=postgres://u:"+planted+"@127.0.0.1:1/x")
 	}
 	code := Main(cli.Env{
 		Program: config.Desk, Args: args, Stdout: out, Stderr: err, Signals: w.signals, Environ: append(environ, w.environ...),
 	}, frame.Options{
-		Stdin: strings.NewReader(w.stdin), Terminal: w.terminal, Now: func() time.Time { return now }, Edit: w.edit,
-		Open: func(_ cli.Env, settings config.Settings) (*frame.System, error) {
-			sys := &frame.System{Book: w.book, Complete: w.complete, Decisions: w.store, Days: w.days, Letters: w.letters, Shelf: func(where string) (archive.Shelf, error) { return archive.Dir(where), nil }, Horizon: func(context.Context, time.Time) ([]worker.HorizonLine, error) { return w.horizon, nil }}
-			sys.Backlog = func(ctx context.Context) (worker.Backlog, error) {
-				if w.backlog == nil {
-					return worker.Backlog{}, nil
-				}
-				return w.backlog(ctx)
-			}
-			if w.states != nil {
-				sys.States = w.states
-			}
-			if w.trial != nil {
-				sys.Trial = w.trial
-			}
-			if w.shelf != nil {
-				sys.Shelf = func(string) (archive.Shelf, error) { return w.shelf, nil }
-			}
-			days := cold.New(cold.Config{Where: settings.ArchiveTo, Table: "decision_logs", LineBytes: 1 << 20, Shelf: func() (archive.Shelf, error) { return sys.Shelf(settings.ArchiveTo) }})
-			if w.both != nil {
-				sys.Decisions = w.both(w.store, days)
-			}
-			sys.Look = &lookup.Look{
-				Settings: settings, Rows: w.store.ByID, Book: w.book, Days: days, Shelf: sys.Shelf, Topics: w.topics, Spools: w.spools,
-				Now: func() time.Time { return now },
-			}
-			if w.unarchived {
-				sys.Look.Archived = func(context.Context) (bool, error) { return false, nil }
-			}
-			if w.many != nil {
-				sys.Decisions, sys.Look.Rows = w.many, w.many.ByID
-			}
-			return sys, nil
-		},
+		Stdin: strings.NewReader(w.stdin), Terminal: w.terminal, Now: func() time.Time { return now }, Edit: w.edit, Page: w.page,
+		Open: func(_ cli.Env, settings config.Settings) (*frame.System, error) { return w.open(settings), nil },
 		Desk: func(env cli.Env, args []string) int {
 			_, _ = io.WriteString(env.Stdout, "desk "+strings.Join(args, " "))
 			return 7
@@ -186,6 +166,41 @@ func (w *world) call(args ...string) result {
 		Programs: programs(), Demo: democmd.Command(),
 	})
 	return result{code, out.String(), err.String()}
+}
+
+// open makes the system of the world.
+func (w *world) open(settings config.Settings) *frame.System {
+	sys := &frame.System{Book: w.book, Complete: w.complete, Decisions: w.store, Days: w.days, Letters: w.letters, Shelf: func(where string) (archive.Shelf, error) { return archive.Dir(where), nil }, Horizon: func(context.Context, time.Time) ([]worker.HorizonLine, error) { return w.horizon, nil }}
+	sys.Backlog = func(ctx context.Context) (worker.Backlog, error) {
+		if w.backlog == nil {
+			return worker.Backlog{}, nil
+		}
+		return w.backlog(ctx)
+	}
+	if w.states != nil {
+		sys.States = w.states
+	}
+	if w.trial != nil {
+		sys.Trial = w.trial
+	}
+	if w.shelf != nil {
+		sys.Shelf = func(string) (archive.Shelf, error) { return w.shelf, nil }
+	}
+	days := cold.New(cold.Config{Where: settings.ArchiveTo, Table: "decision_logs", LineBytes: 1 << 20, Shelf: func() (archive.Shelf, error) { return sys.Shelf(settings.ArchiveTo) }})
+	if w.both != nil {
+		sys.Decisions = w.both(w.store, days)
+	}
+	sys.Look = &lookup.Look{
+		Settings: settings, Rows: w.store.ByID, Book: w.book, Days: days, Shelf: sys.Shelf, Topics: w.topics, Spools: w.spools,
+		Now: func() time.Time { return now },
+	}
+	if w.unarchived {
+		sys.Look.Archived = func(context.Context) (bool, error) { return false, nil }
+	}
+	if w.many != nil {
+		sys.Decisions, sys.Look.Rows = w.many, w.many.ByID
+	}
+	return sys
 }
 
 // programs are those of docket.

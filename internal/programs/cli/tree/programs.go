@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,19 +17,34 @@ func (t *tree) reused() map[string]*cobra.Command {
 		if c.Name == "health" {
 			c.Text = "Ask the desk on this host if it is healthy, for container health checks."
 		}
-		commands[c.Name] = t.reuse(c, func(args []string) int { return c.Do(t.Env, args) })
+		commands[c.Name] = t.reuseOr(c, func(args []string) (int, error) {
+			if slices.ContainsFunc(args, func(arg string) bool { return arg == "--help" || arg == "-h" || arg == "-help" }) {
+				return c.Do(t.Env, args), nil
+			}
+			env, err := t.asking(c.Name)
+			if err != nil {
+				return cli.Misuse, err
+			}
+			return c.Do(env, args), nil
+		})
 	}
 	return commands
 }
 
 // reuse makes a command of one that reads its flags itself. Its flags are declared, so that a shell can complete them.
 func (t *tree) reuse(c cli.Command, do func(args []string) int) *cobra.Command {
+	return t.reuseOr(c, func(args []string) (int, error) { return do(args), nil })
+}
+
+// reuseOr is reuse for a command that may be refused.
+func (t *tree) reuseOr(c cli.Command, do func(args []string) (int, error)) *cobra.Command {
 	made := &cobra.Command{
 		Use: strings.TrimSpace(c.Name + " " + c.Args), Short: strings.TrimSuffix(c.Text, "."), ValidArgsFunction: completeReused(c.Name),
 		DisableFlagParsing: true, DisableFlagsInUseLine: true,
 		RunE: func(_ *cobra.Command, args []string) error {
-			t.Code = do(narrow(args))
-			return nil
+			var err error
+			t.Code, err = do(narrow(args))
+			return err
 		},
 	}
 	made.Flags().AddGoFlagSet(c.FlagSet())

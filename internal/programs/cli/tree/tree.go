@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"docket/internal/programs/cli/archive"
+	"docket/internal/programs/cli/contextcmd"
 	"docket/internal/programs/cli/edits"
 	"docket/internal/programs/cli/frame"
 	"docket/internal/programs/cli/jobs"
@@ -51,6 +52,10 @@ func (t *tree) root() *cobra.Command {
 	root.PersistentFlags().BoolVar(&t.AsJSON, "json", false, "print JSON")
 	root.PersistentFlags().BoolVar(&t.Wide, "wide", false, "print whole ids and all columns, also on a narrow terminal")
 	root.PersistentFlags().String(configFlag, "", "YAML `FILE` with settings; the environment wins (or DOCKET_CONFIG)")
+	declareFormat(root.PersistentFlags())
+	root.PersistentFlags().String(colorFlag, "auto", "use colours: auto, always or never (`WHEN`)")
+	root.PersistentFlags().Bool(pagerFlag, false, "do not show long texts in a pager (PAGER, or less)")
+	declareDesk(root.PersistentFlags())
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(t.help)
 	reused := t.reused()
@@ -60,8 +65,8 @@ func (t *tree) root() *cobra.Command {
 	}{
 		{"read", "Read decisions", []*cobra.Command{logs.Search(t.Call), logs.Why(t.Call), logs.Diff(t.Call), logs.Stats(t.Call), logs.State(t.Call), logs.Flips(t.Call), reused["where-is"]}},
 		{"letters", "Dead letters", []*cobra.Command{t.dlq(), t.jobs(), letters.Report(t.Call), reused["classify"]}},
-		{"archive", "Archive", []*cobra.Command{archive.Command(t.Call), archive.Restore(t.Call)}},
-		{"operate", "Operate", []*cobra.Command{reused["check"], reused["migrate"], reused["verify"], reused["health"], settingsTopic(t.Call), t.config(), reused["version"]}},
+		{"archive", "Archive", []*cobra.Command{archive.Command(t.OnDatabase()), archive.Restore(t.OnDatabase())}},
+		{"operate", "Operate", []*cobra.Command{reused["check"], reused["migrate"], reused["verify"], reused["health"], settingsTopic(t.Call), t.config(), t.contexts(), reused["version"]}},
 		{"run", "Run", t.daemons()},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.Title})
@@ -85,6 +90,18 @@ func (t *tree) dlq() *cobra.Command {
 			"Name them by id (its first 6 or more characters are enough), or select many by filter flags.",
 		Example: "  docket dlq groups\n  docket dlq show 3f9a0c1e77b2\n  docket dlq retry 3f9a0c1e77b2 --dry-run",
 	}, letters.List(t.Call), letters.Groups(t.Call), letters.Show(t.Call), letters.Retry(t.Call), edits.Edit(t.Call), edits.Proposals(t.Call), edits.Approve(t.Call), edits.Reject(t.Call), letters.Resolve(t.Call), letters.Surplus(t.Call))
+}
+
+// contexts holds the commands on names of desks.
+func (t *tree) contexts() *cobra.Command {
+	return t.group(&cobra.Command{
+		Use: "context", Short: "Name the desks that you ask, and choose one",
+		Long: "Name the desks that you ask, and choose one.\n\n" +
+			"A context is a desk, with the file of your token for it. Commands that read or decide ask the desk of the\n" +
+			"current context, unless a flag, DOCKET_SERVER or DOCKET_DATABASE_URL names another source. Contexts are in\n" +
+			"~/.config/docket/config.yaml (or below XDG_CONFIG_HOME), which only you may read.",
+		Example: "  docket context add prod --server https://desk.example:8083 --token-file ~/.docket-token\n  docket context use prod\n  docket logs --denied --since 2h",
+	}, contextcmd.Add(t.Call), contextcmd.Use(t.Call), contextcmd.List(t.Call), contextcmd.Remove(t.Call))
 }
 
 // jobs holds the commands on jobs.

@@ -1,0 +1,247 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"docket/internal/desk/api"
+	"docket/internal/desk/client"
+	"docket/internal/desk/ledger"
+	"docket/internal/errclass"
+	"docket/internal/history/reader"
+	"docket/internal/history/state"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const secret = "planted-token-of-nobody"
+
+// served is a client of a server that answers with handle.
+func served(t *testing.T, handle http.HandlerFunc, change ...func(*client.Config)) *client.Client {
+	t.Helper()
+	server := httptest.NewServer(handle)
+	t.Cleanup(server.Close)
+	c := client.Config{Server: server.URL, Token: secret, Agent: "docket test"}
+	for _, f := range change {
+		f(&c)
+	}
+	made, err := client.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(made.Close)
+	return made
+}
+
+func problem(w http.ResponseWriter, p api.Problem) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(p.Status)
+	_ = json.NewEncoder(w).Encode(p) // the client is gone
+}
+
+func TestAddress_Refused(t *testing.T) {
+	t.Parallel()
+	for text, says := range map[string]string{
+		"": "must be a URL", "desk:8083": "must be a URL", "ftp://desk": "must be a URL", "http://": "must be a URL", "https://mara:" + secret + "@desk": "give a token instead",
+		"https://desk?x=1": "must end with its path", "https://desk#x": "must end with its path", "http://desk:8083": "in clear to desk:8083", "http://10.0.0.1": "in clear", "http://127.0.0.1.evil.example": "in clear",
+		"http://localhost.evil.example": "in clear", "http://[::2]:80": "in clear",
+	} {
+		_, err := client.New(client.Config{Server: text, Token: secret})
+		var wrong *client.ConfigError
+		if !errors.As(err, &wrong) || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), secret) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	for _, text := range []string{"https://desk", "https://desk:8083/docket/", "http://127.0.0.1:8083", "http://localhost", "http://[::1]:80", "https://desk/api/v1"} {
+		if c, err := client.New(client.Config{Server: text}); err != nil || strings.HasSuffix(c.Server(), "/") || strings.HasSuffix(c.Server(), "v1") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if _, err := client.New(client.Config{Server: "http://desk", Plain: true}); err != nil {
+		t.Error(err)
+	}
+	for _, token := range []string{"two words", "line\nbreak", "ümlaut-of-a-token"} {
+		if _, err := client.New(client.Config{Server: "https://desk", Token: token}); err == nil || strings.Contains(err.Error(), token) {
+			t.Errorf("%q: %v", token, err)
+		}
+	}
+}
+
+func TestToken_NotSentElsewhere(t *testing.T) {
+	t.Parallel()
+	reached := make(chan http.Header, 9)
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { reached <- r.Header }))
+	t.Cleanup(other.Close)
+	for _, code := range []int{301, 302, 303, 307, 308} {
+		c := served(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Authorization") != "Bearer "+secret {
+				t.Errorf("the desk got %v", r.Header)
+			}
+			http.Redirect(w, r, other.URL+r.URL.Path, code)
+		})
+		_, err := c.Whoami(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "the token is not sent there") {
+			t.Errorf("%d: %v", code, err)
+		}
+	}
+	if len(reached) > 0 {
+		t.Errorf("another host was asked: %v", <-reached)
+	}
+}
+
+func TestProblem_PlainWords(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[int]struct{ text, hint string }{
+		401: {"the credentials are not known here", "check the token"}, 403: {"this needs the role auditor", "docket context list"}, 503: {"the database does not answer", "try again"},
+		422: {"query.since: a time", "see faults"},
+	} {
+		c := served(t, func(w http.ResponseWriter, _ *http.Request) {
+			p := api.Problem{Status: status, Detail: want.text, Hint: want.hint}
+			if status == 422 {
+				p.Detail, p.Faults = "the request makes no sense", []api.Fault{{Location: "query.since", Message: "a time"}}
+			}
+			problem(w, p)
+		})
+		_, err := c.Decisions().Search(t.Context(), reader.Filter{}, reader.Page{Limit: 1})
+		var hinted interface{ Hint() string }
+		if err == nil || !strings.Contains(err.Error(), want.text) || !errors.As(err, &hinted) || !strings.Contains(hinted.Hint(), want.hint) || strings.Contains(err.Error(), secret) {
+			t.Errorf("%d: %v", status, err)
+		}
+		if transient := errclass.Classify(err).Class == errclass.Transient; transient != (status == 503) {
+			t.Errorf("%d: transient %v", status, transient)
+		}
+	}
+}
+
+func TestAnswer_NotOfADesk(t *testing.T) {
+	t.Parallel()
+	for name, handle := range map[string]http.HandlerFunc{
+		"a page":       func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>"+secret) },
+		"a proxy":      func(w http.ResponseWriter, _ *http.Request) { http.Error(w, secret, http.StatusBadGateway) },
+		"other errors": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) },
+	} {
+		if _, err := served(t, handle).Whoami(t.Context()); err == nil || !strings.Contains(err.Error(), "not that of a desk") || strings.Contains(err.Error(), secret) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestUnanswered_SaysWhy(t *testing.T) {
+	t.Parallel()
+	held := make(chan struct{})
+	t.Cleanup(func() { close(held) })
+	c := served(t, func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-held:
+		case <-r.Context().Done():
+		}
+	}, func(c *client.Config) { c.Timeout = 20 * time.Millisecond })
+	_, err := c.Decisions().ByID(t.Context(), "an-id-of-somebody")
+	if err == nil || !strings.Contains(err.Error(), "did not answer in time") || strings.Contains(err.Error(), "somebody") || errclass.Classify(err).Class != errclass.Transient {
+		t.Error(err)
+	}
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	away, err := client.New(client.Config{Server: gone.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = away.Decisions().ByID(t.Context(), "an-id-of-somebody")
+	var unanswered *client.UnansweredError
+	if !errors.As(err, &unanswered) || strings.Contains(err.Error(), "somebody") || errclass.Classify(err).Class != errclass.Transient {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := away.Whoami(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("a signal: %v", err)
+	}
+}
+
+func TestErrors_OfTheDomain(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 21, 20, 0, 0, 0, time.UTC)
+	answers := func(p api.Problem) *client.Client {
+		return served(t, func(w http.ResponseWriter, _ *http.Request) { problem(w, p) })
+	}
+	gone := answers(api.Problem{Status: 404, Detail: "none"})
+	if _, err := gone.Book().Show(t.Context(), "abcdef"); !errors.Is(err, ledger.ErrNotFound) {
+		t.Error(err)
+	}
+	if _, _, err := gone.States().States(t.Context(), "alice", nil, 5); !errors.Is(err, state.ErrNone) {
+		t.Error(err)
+	}
+	if _, err := gone.Book().Job(t.Context(), 9); !errors.Is(err, ledger.ErrNotFound) {
+		t.Error(err)
+	}
+	if _, err := gone.Decisions().ByID(t.Context(), "x"); err == nil || !strings.Contains(err.Error(), "does not have this question") {
+		t.Error(err)
+	}
+	refused := answers(api.Problem{Status: 409, Detail: "x", ID: "abc", State: "PROCESSING", By: "mara", Since: &at})
+	out, err := refused.Book().Retry(t.Context(), []string{"abc", "def"}, time.Minute, ledger.Actor{Why: "r"})
+	var of *ledger.RefusedError
+	if err != nil || len(out) != 2 || !errors.As(out[1].Err, &of) || of.State != ledger.Processing || of.By != "mara" || !of.At.Equal(at) {
+		t.Error(out, err)
+	}
+	ambiguous := answers(api.Problem{Status: 409, Detail: "more than one dead letter begins like that", Faults: []api.Fault{{Location: "path.id", Message: "more characters"}}})
+	if _, err := ambiguous.Book().Show(t.Context(), "abcdef"); !errors.Is(err, ledger.ErrAmbiguous) {
+		t.Error(err)
+	}
+	page := answers(api.Problem{Status: 422, Detail: "x", Faults: []api.Fault{{Location: "query.after", Message: "the next"}}})
+	if _, err := page.Decisions().Search(t.Context(), reader.Filter{}, reader.Page{After: "x"}); !errors.Is(err, reader.ErrCursor) {
+		t.Error(err)
+	}
+	if _, err := page.Book().List(t.Context(), ledger.Filter{}, ledger.Page{After: "x"}); !errors.Is(err, ledger.ErrBadPage) {
+		t.Error(err)
+	}
+}
+
+// A change by another name than that of the token is refused before anything is changed.
+func TestBook_AnotherName(t *testing.T) {
+	t.Parallel()
+	c := served(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet {
+			t.Errorf("%s %s was asked", r.Method, r.URL)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(api.Me{Name: "mara"}) // the client is gone
+	})
+	var another *client.AnotherNameError
+	if _, err := c.Book().Resolve(t.Context(), []string{"a"}, ledger.Actor{Name: "oleg", Why: "x"}); !errors.As(err, &another) || another.Known != "mara" {
+		t.Error(err)
+	}
+}
+
+// The places and shards that an answer lacks come with it, and so do its cursor and its reach.
+func TestSearch_TellsGaps(t *testing.T) {
+	t.Parallel()
+	reached := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
+	c := served(t, func(w http.ResponseWriter, r *http.Request) {
+		if got := r.URL.Query(); got.Get("order") != "oldest" || got.Get("limit") != "5" || got.Get("match") != `input:/a="b=c"` || got.Get("since") != "2026-11-20T00:00:00Z" || got.Has("payload") {
+			t.Errorf("asked %v", got)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(api.DecisionList{ // the client is gone
+			Decisions: []api.Decision{{ID: "d"}}, Next: "n", Reached: &reached, Gaps: []api.Gap{{Place: "archived day 2026-03-04", Why: "damaged", Rows: true}},
+			Partly: api.Partly{NotRead: []string{"archived day 2026-03-05: gone"}, ShardsNotAsked: []string{"b"}},
+		})
+	})
+	f := reader.Filter{Since: reached, Matches: []reader.Match{{In: "input", Pointer: "/a", Value: json.RawMessage(`"b=c"`)}}}
+	found, err := c.Decisions().Search(t.Context(), f, reader.Page{Limit: 5, Oldest: true})
+	partial := reader.AsPartial(err)
+	if partial == nil || len(partial.Missed) != 2 || len(partial.Missing()) != 1 || partial.Missing()[0] != "b" || partial.Missed[1].String() != "archived day 2026-03-05: gone" {
+		t.Error(err)
+	}
+	if len(found.Decisions) != 1 || found.Next != "n" || !found.Reached.Equal(reached) || len(found.NotLooked) != 1 || !found.NotLooked[0].Rows {
+		t.Errorf("%+v", found)
+	}
+}

@@ -1,0 +1,70 @@
+package tree
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"docket/internal/programs/cli"
+	"docket/internal/programs/cli/contexts"
+	"docket/internal/programs/cli/frame"
+)
+
+// The general flags that choose a desk.
+const (
+	serverFlag  = "server"
+	contextFlag = "context"
+	tokenFlag   = "token-file"
+	caFlag      = "ca-file"
+)
+
+func declareDesk(flags *pflag.FlagSet) {
+	flags.String(serverFlag, "", "ask the desk at this `URL` in place of the database (or DOCKET_SERVER)")
+	flags.String(contextFlag, "", "ask the desk of the context `NAME`; see docket context (or DOCKET_CONTEXT)")
+	flags.String(tokenFlag, "", "`FILE` with your token for the desk (or DOCKET_TOKEN_FILE)")
+	flags.String(caFlag, "", "PEM `FILE` of the CA of the desk (or DOCKET_SERVER_TLS_CA)")
+}
+
+// withDesk takes the general flags that choose a desk out of the arguments. docket context has flags of these names.
+func withDesk(env cli.Env) (cli.Env, contexts.Flags) {
+	var f contexts.Flags
+	if i := slices.IndexFunc(env.Args, func(arg string) bool { return !strings.HasPrefix(arg, "-") }); i >= 0 && env.Args[i] == "context" {
+		return env, f
+	}
+	for name, to := range map[string]*string{serverFlag: &f.Server, contextFlag: &f.Context, tokenFlag: &f.TokenFile, caFlag: &f.CAFile} {
+		if value, given := takeFlag(&env, name); given {
+			*to = value
+		}
+	}
+	return env, f
+}
+
+// asking returns the environment of a command of package cli: where-is asks a desk if one is chosen, and the others that need
+// the database refuse one.
+func (t *tree) asking(name string) (cli.Env, error) {
+	if !slices.Contains([]string{"where-is", "check", "verify", "migrate"}, name) {
+		return t.Env, nil
+	}
+	target, err := t.Target()
+	switch {
+	case err != nil || target == nil:
+		return t.Env, err
+	case name == "where-is":
+		desk, err := t.Connect(target)
+		if err != nil {
+			return t.Env, err
+		}
+		env := t.Env
+		env.AskDesk = func(ctx context.Context, query string) (text string, report []byte, settled bool, err error) {
+			defer desk.Close()
+			found, err := desk.WhereIs(ctx, query)
+			return found.Text, found.Report, found.Settled, err
+		}
+		return env, nil
+	case target.Context != "" && t.Options.Asks.Context == "" && t.Setting("DOCKET_CONTEXT") == "":
+		return t.Env, nil // the current context is for commands that can ask it
+	}
+	return t.Env, frame.Misuse("a desk cannot do this for you: it needs the database and Kafka. Leave away --server, --context and DOCKET_SERVER, and set DOCKET_DATABASE_URL")
+}
