@@ -61,8 +61,8 @@ func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg prom
 	if s.Share() != nil { // the other shards are not asked, so no answer is complete
 		answers = &complete.Answers{}
 	}
-	if all := p.parts.everywhere; all != nil { // the states of the other shards are not here
-		decisions, states, look, answers = all.Decisions, nil, lookup.NewShared(all.Look), p.watchShards(all)
+	if all := p.parts.everywhere; all != nil {
+		decisions, states, look, answers = all.Decisions, all.States, lookup.NewShared(all.Look), p.watchShards(all)
 	}
 	handler, err := api.New(api.Config{Version: buildinfo.String(), Lease: s.DeskLease, Registry: reg}, api.Ports{
 		Book: ledgerdb.New(p.parts.asked.DB), Trial: trial, Horizon: horizon, Decisions: decisions, Question: question,

@@ -33,7 +33,7 @@ func open(env cli.Env, s config.Settings) (*frame.System, error) {
 		return nil, err
 	}
 	if s.OfAllShards() {
-		return &frame.System{Decisions: all.Decisions, Complete: completeInShards(all), Look: all.Look, Close: all.Close}, nil
+		return &frame.System{Decisions: all.Decisions, States: all.States, Complete: completeInShards(all), Look: all.Look, Close: all.Close}, nil
 	}
 	sys, err := openOne(env, s, shelves)
 	if err != nil {
@@ -47,8 +47,8 @@ func open(env cli.Env, s config.Settings) (*frame.System, error) {
 	}
 	// The ledger and the table to archive are those of the shard. Decisions are asked of all.
 	own := sys.Close
-	sys.States = nil
-	sys.Decisions, sys.Complete, sys.Look, sys.Close = all.Decisions, completeInShards(all), all.Look, func() { all.Close(); own() }
+	sys.Decisions, sys.States, sys.Complete, sys.Look = all.Decisions, all.States, completeInShards(all), all.Look
+	sys.Close = func() { all.Close(); own() }
 	return sys, nil
 }
 

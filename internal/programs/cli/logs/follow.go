@@ -58,7 +58,7 @@ func (l *search) followed(ctx context.Context, f reader.Filter) error {
 }
 
 // lack prints which shards do not answer, if that has changed. Their decisions come when they answer again.
-func (l *search) lack(before, now error) error {
+func (l *printer) lack(before, now error) error {
 	var names []string
 	l.parts = reader.Parts{}
 	_ = l.parts.Pass(now) // nothing else comes here
