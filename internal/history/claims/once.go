@@ -115,11 +115,24 @@ func (o *Once) Try(ctx context.Context, key string, p Priority) (working context
 	return ctx, func() {}, !answered
 }
 
+type deadlineKey struct{}
+
+// Sharing returns ctx for work that several questions share. The work does not end with the first of them, but
+// [Once.Do] waits for other processes for half of the time of that question.
+func Sharing(ctx, question context.Context) context.Context {
+	if deadline, ok := question.Deadline(); ok {
+		return context.WithValue(ctx, deadlineKey{}, deadline)
+	}
+	return ctx
+}
+
 // halfOf ends when half of the time of ctx is over; never without a deadline.
 func halfOf(ctx context.Context) <-chan time.Time {
 	deadline, ok := ctx.Deadline()
 	if !ok {
-		return nil
+		if deadline, ok = ctx.Value(deadlineKey{}).(time.Time); !ok {
+			return nil
+		}
 	}
 	return time.After(time.Until(deadline) / 2)
 }

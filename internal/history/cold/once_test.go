@@ -98,6 +98,29 @@ func TestFind_ManyProcessesOneRead(t *testing.T) {
 	})
 }
 
+// taken is a port at which another process has every claim, for ever.
+type taken struct{ claims.Memory }
+
+func (*taken) Begin(context.Context, string, claims.Priority, time.Duration) (int64, error) {
+	return 0, nil
+}
+
+// A look-up waits for another process for half of its time, and reads the days by itself then.
+func TestFind_ReadsAfterHalfOfItsTime(t *testing.T) {
+	t.Parallel()
+	dir, results := t.TempDir(), t.TempDir()
+	threeDays(t, dir)
+	synctest.Test(t, func(t *testing.T) {
+		p := share(1, dir, results, func() *claims.Once { return claims.NewOnce(&taken{}) })
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		found := p.stores[0].Days.Find(ctx, []string{made(30, 30).ID})
+		if len(found.Decisions) != 1 || len(found.Gaps) > 0 || found.Days != 3 || ctx.Err() != nil {
+			t.Errorf("%d decisions of %d days, missing %v", len(found.Decisions), found.Days, found.Gaps)
+		}
+	})
+}
+
 // Processes with directories of their own have nothing to wait for.
 func TestSearch_OtherDirectoryDoesNotWait(t *testing.T) {
 	t.Parallel()
