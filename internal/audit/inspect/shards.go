@@ -43,6 +43,9 @@ func (e *Everywhere) Close() {
 	}
 }
 
+// Archived are the archived days of each shard.
+func (e *Everywhere) Archived() []*cold.Days { return e.days }
+
 // Warm is that of the archived days of each shard.
 func (e *Everywhere) Warm(ctx context.Context) error {
 	var all errgroup.Group

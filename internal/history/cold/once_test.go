@@ -214,6 +214,54 @@ func TestSearch_BadResultIsReadAgain(t *testing.T) {
 	}
 }
 
+// Results go when they are old, also if no other is saved: when a program starts, answers, or just runs.
+func TestResults_GoWithoutASave(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	threeDays(t, dir)
+	for name, wake := range map[string]func(t *testing.T, results string){
+		"at the start": func(t *testing.T, results string) { share(1, dir, results, func() *claims.Once { return nil }) },
+		"by a timer": func(t *testing.T, results string) {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
+			p := share(1, filepath.Join(dir, "none"), results, func() *claims.Once { return nil })
+			plant(t, results)
+			check(t, p.stores[0].Days.Warm(ctx))
+		},
+		"by an answer": func(t *testing.T, results string) {
+			p := share(1, dir, results, func() *claims.Once { return claims.NewOnce(&claims.Memory{}) })
+			plant(t, results)
+			p.ask(t, 1, reader.Page{Limit: 50})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			results := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				plant(t, results)
+				wake(t, results)
+				if _, err := os.Stat(filepath.Join(results, "planted.result")); err == nil {
+					t.Error("an old result is still there")
+				}
+				if _, err := os.Stat(filepath.Join(results, "fresh.result")); err != nil {
+					t.Error("a fresh result is gone")
+				}
+			})
+		})
+	}
+}
+
+// plant leaves an old result and a fresh one.
+func plant(t *testing.T, results string) {
+	t.Helper()
+	for name, age := range map[string]time.Duration{"planted.result": time.Hour, "fresh.result": -time.Minute} {
+		file := filepath.Join(results, name)
+		check(t, os.WriteFile(file, []byte("x"), 0o600))
+		at := time.Now().Add(-age)
+		check(t, os.Chtimes(file, at, at))
+	}
+}
+
 // The directory has no more than its limits, and nothing that others may read.
 func TestSearch_ResultsAreBounded(t *testing.T) {
 	t.Parallel()
