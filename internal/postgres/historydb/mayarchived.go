@@ -2,6 +2,7 @@ package historydb
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -35,8 +36,8 @@ SELECT EXISTS (SELECT FROM dead_letters WHERE state = 'RESOLVED' AND archived_in
     OR EXISTS (SELECT FROM dead_letter_audit WHERE act = 'archived')`
 )
 
-// MayBeArchived reports whether days or dead letters may have been archived. A day that was counted and has no partition was archived
-// or removed; an archive counts a day before it drops it. If this role may not read these, or not in time, the answer is true.
+// MayBeArchived reports whether days or dead letters may have been archived, by the counts of days and by gaps between the
+// partitions. If this role may not read these, or not in time, the answer is true.
 func (r *Reader) MayBeArchived(ctx context.Context) (maybe bool, err error) {
 	within := min(r.patience(ctx), mayArchivedTime)
 	err = r.look(ctx, within, func(ctx context.Context, tx pgx.Tx) error {
@@ -69,19 +70,42 @@ func daysMayBeArchived(ctx context.Context, tx pgx.Tx) (bool, error) {
 		return false, err
 	}
 	if !counts {
-		return !gapless(parts), nil
+		return missing(parts, nil), nil
 	}
 	rows, err := tx.Query(ctx, countedDaysSQL)
 	if err != nil {
 		return false, err
 	}
 	var day pgtype.Timestamptz
-	missing := false
+	var counted []time.Time
 	_, err = pgx.ForEachRow(rows, []any{&day}, func() error {
-		missing = missing || !covered(parts, day.Time)
+		counted = append(counted, day.Time)
 		return nil
 	})
-	return missing, err
+	return missing(parts, counted), err
+}
+
+// missing reports whether a day may have been archived or removed. A counted day without a partition was. Where no day before
+// a gap is counted, the counts began later, or were emptied. Then they do not tell whether the gap had days. Behind a counted
+// day a gap had none, as an archive counts a day before it drops it. Partitions and days are in their order.
+func missing(parts []bounds, counted []time.Time) bool {
+	if slices.ContainsFunc(counted, func(day time.Time) bool { return !covered(parts, day) }) {
+		return true
+	}
+	var to *time.Time
+	first, counts := true, false
+	for _, b := range parts {
+		if b.fallback {
+			continue
+		}
+		if gap := first && b.from != nil || !first && (to == nil || b.from == nil || !b.from.Equal(*to)); gap && !counts {
+			return true
+		}
+		// Decisions with early times are in the first partition whenever they are stored.
+		counts = counts || b.from != nil && slices.ContainsFunc(counted, func(day time.Time) bool { return covered([]bounds{b}, day) })
+		first, to = false, b.to
+	}
+	return false
 }
 
 // covered reports whether a partition has a time.
@@ -92,20 +116,4 @@ func covered(parts []bounds, at time.Time) bool {
 		}
 	}
 	return false
-}
-
-// gapless reports whether the partitions leave out no time before the last one. They are in their order.
-func gapless(parts []bounds) bool {
-	var to *time.Time
-	first := true
-	for _, b := range parts {
-		switch {
-		case b.fallback:
-			continue
-		case first && b.from != nil, !first && (to == nil || b.from == nil || !b.from.Equal(*to)):
-			return false
-		}
-		first, to = false, b.to
-	}
-	return true
 }

@@ -22,6 +22,8 @@ func TestMayBeArchived_ByWhatIsCounted(t *testing.T) {
 	maybe(t, "without the counts", fresh.Role(t, "SELECT"), true) // it may not read the ledger either
 
 	a := old(t)
+	maybe(t, "a removed table of early days", a.URL, true)
+	a.Exec(t, `CREATE TABLE decision_logs_early PARTITION OF decision_logs FOR VALUES FROM (MINVALUE) TO ('2026-03-04 00:00+00')`)
 	a.settle()
 	a.rows(1, 20)
 	count(t, a.URL)
@@ -39,6 +41,8 @@ func TestMayBeArchived_ByWhatIsCounted(t *testing.T) {
 	maybe(t, "a restored day", a.URL, false)
 	a.Exec(t, `DROP TABLE decision_logs_p20260304`)
 	maybe(t, "a removed day", a.URL, true)
+	a.Exec(t, `TRUNCATE decision_counts, decision_counts_days`)
+	maybe(t, "a day that no count knows", a.URL, true)
 }
 
 // TestMayBeArchived_Letters: the audit of the ledger says that a dead letter was archived, also when the letter is removed.
