@@ -1,6 +1,7 @@
 package historydb
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -41,7 +42,7 @@ SELECT EXISTS (SELECT FROM dead_letters WHERE state = 'RESOLVED' AND archived_in
 func (r *Reader) MayBeArchived(ctx context.Context) (maybe bool, err error) {
 	within := min(r.patience(ctx), mayArchivedTime)
 	err = r.look(ctx, within, func(ctx context.Context, tx pgx.Tx) error {
-		if maybe, err = daysMayBeArchived(ctx, tx); maybe || err != nil {
+		if maybe, err = daysMayBeArchived(ctx, tx, span{}, nil); maybe || err != nil {
 			return err
 		}
 		var none, readable bool
@@ -60,7 +61,27 @@ func (r *Reader) MayBeArchived(ctx context.Context) (maybe bool, err error) {
 	return maybe, nil
 }
 
-func daysMayBeArchived(ctx context.Context, tx pgx.Tx) (bool, error) {
+// Gone reports whether days of a range may have been archived or removed, as [Reader.MayBeArchived] does. Zero times are open.
+// Days that were taken out and are still there are not gone, as questions read them. It takes half a second at most.
+func (r *Reader) Gone(ctx context.Context, since, until time.Time) (gone bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, min(r.patience(ctx), mayArchivedTime))
+	defer cancel()
+	l, err := r.layout(ctx)
+	if err != nil {
+		return true, db.Clean("look for days that are being archived", err)
+	}
+	err = r.look(ctx, r.patience(ctx), func(ctx context.Context, tx pgx.Tx) error {
+		gone, err = daysMayBeArchived(ctx, tx, span{since, until}, l.days)
+		return err
+	})
+	if err != nil {
+		return true, db.Clean("look whether days were archived", err)
+	}
+	return gone, nil
+}
+
+// daysMayBeArchived looks for days of a range that left the table, beside those that are still there.
+func daysMayBeArchived(ctx context.Context, tx pgx.Tx, of span, leaving []source) (bool, error) {
 	var parted, counts bool
 	if err := tx.QueryRow(ctx, byDaySQL).Scan(&parted, &counts); err != nil || !parted {
 		return false, err
@@ -69,8 +90,12 @@ func daysMayBeArchived(ctx context.Context, tx pgx.Tx) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	for i := range leaving {
+		parts = append(parts, bounds{from: &leaving[i].day.from, to: &leaving[i].day.to})
+	}
+	slices.SortStableFunc(parts, earlierBounds)
 	if !counts {
-		return missing(parts, nil), nil
+		return missing(parts, nil, of), nil
 	}
 	rows, err := tx.Query(ctx, countedDaysSQL)
 	if err != nil {
@@ -82,30 +107,77 @@ func daysMayBeArchived(ctx context.Context, tx pgx.Tx) (bool, error) {
 		counted = append(counted, day.Time)
 		return nil
 	})
-	return missing(parts, counted), err
+	return missing(parts, counted, of), err
 }
 
-// missing reports whether a day may have been archived or removed. A counted day without a partition was. Where no day before
-// a gap is counted, the counts began later, or were emptied. Then they do not tell whether the gap had days. Behind a counted
-// day a gap had none, as an archive counts a day before it drops it. Partitions and days are in their order.
-func missing(parts []bounds, counted []time.Time) bool {
-	if slices.ContainsFunc(counted, func(day time.Time) bool { return !covered(parts, day) }) {
+// earlierBounds orders partitions by their start. One without a start comes first.
+func earlierBounds(a, b bounds) int {
+	switch {
+	case a.from == nil || b.from == nil:
+		return cmp.Compare(boolean(a.from != nil), boolean(b.from != nil))
+	default:
+		return a.from.Compare(*b.from)
+	}
+}
+
+func boolean(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// missing reports whether a day of a range may have been archived or removed. A counted day without a partition was. Before
+// the first counted day, the counts began later, or were emptied. There they do not tell whether a gap between partitions had
+// days. Behind it a gap had none, as an archive counts a day before it drops it. Partitions and days are in their order.
+func missing(parts []bounds, counted []time.Time, of span) bool {
+	if slices.ContainsFunc(counted, func(day time.Time) bool {
+		return of.touches(span{day, day.AddDate(0, 0, 1)}) && !covered(parts, day)
+	}) {
 		return true
 	}
+	began := firstCounted(parts, counted)
 	var to *time.Time
-	first, counts := true, false
+	first := true
 	for _, b := range parts {
 		if b.fallback {
 			continue
 		}
-		if gap := first && b.from != nil || !first && (to == nil || b.from == nil || !b.from.Equal(*to)); gap && !counts {
-			return true
+		gap := first && b.from != nil || !first && (to == nil || b.from == nil || !b.from.Equal(*to))
+		if gap && (began == nil || to == nil || to.Before(*began)) {
+			end := b.from
+			if end == nil || began != nil && began.Before(*end) {
+				end = began
+			}
+			if of.touches(between(to, end)) {
+				return true
+			}
 		}
-		// Decisions with early times are in the first partition whenever they are stored.
-		counts = counts || b.from != nil && slices.ContainsFunc(counted, func(day time.Time) bool { return covered([]bounds{b}, day) })
 		first, to = false, b.to
 	}
 	return false
+}
+
+// firstCounted returns the first counted day; nil: there is none. Those in a partition without a start say nothing, as
+// decisions with early times are there whenever they are stored.
+func firstCounted(parts []bounds, counted []time.Time) *time.Time {
+	for _, day := range counted {
+		if !slices.ContainsFunc(parts, func(b bounds) bool { return b.from == nil && covered([]bounds{b}, day) }) {
+			return &day
+		}
+	}
+	return nil
+}
+
+// between is the time from the end of a partition to the start of the next.
+func between(end, start *time.Time) (gap span) {
+	if end != nil {
+		gap.from = *end
+	}
+	if start != nil {
+		gap.to = *start
+	}
+	return gap
 }
 
 // covered reports whether a partition has a time.

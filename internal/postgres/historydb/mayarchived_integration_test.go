@@ -62,6 +62,36 @@ func TestMayBeArchived_Letters(t *testing.T) {
 	maybe(t, "a removed letter", d.DB.URL, true)
 }
 
+// TestGone_DaysOfARange: a search is told of days that left the table. One that is being archived is read, and not gone.
+func TestGone_DaysOfARange(t *testing.T) {
+	t.Parallel()
+	a := old(t)
+	a.Exec(t, `CREATE TABLE decision_logs_early PARTITION OF decision_logs FOR VALUES FROM (MINVALUE) TO ('2026-03-04 00:00+00')`)
+	a.settle()
+	a.rows(1, 20)
+	count(t, a.URL)
+	r := historydb.NewReader(open(t, a.URL, 0).DB)
+	is := func(what string, since, until time.Time, want bool) {
+		t.Helper()
+		if got, err := r.Gone(t.Context(), since, until); err != nil || got != want {
+			t.Errorf("%s: %t, %v", what, got, err)
+		}
+	}
+	is("a day in the table", time.Time{}, time.Time{}, false)
+	a.c.Told = func(s archive.Step) {
+		if s == archive.StepDetached {
+			is("a day that is being archived", time.Time{}, time.Time{}, false)
+		}
+	}
+	a.archive(false)
+	is("an archived day", time.Time{}, time.Time{}, true)
+	is("its own range", a.day.Time, a.day.Next().Time, true)
+	is("the days before", time.Time{}, a.day.Time, false)
+	is("the days behind", a.day.Next().Time, time.Time{}, false)
+	a.restore()
+	is("a restored day", time.Time{}, time.Time{}, false)
+}
+
 func count(t *testing.T, url string) {
 	t.Helper()
 	if _, err := historydb.NewReader(open(t, url, 0).DB).CountTo().Count(t.Context()); err != nil {

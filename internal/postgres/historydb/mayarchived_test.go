@@ -49,7 +49,41 @@ func TestMissing_CountsAndGaps(t *testing.T) {
 		for _, day := range c.counted {
 			counted = append(counted, may(day))
 		}
-		if got := missing(c.parts, counted); got != c.want {
+		if got := missing(c.parts, counted, span{}); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// A search is told of its own times alone.
+func TestMissing_InARange(t *testing.T) {
+	t.Parallel()
+	parts := parted([2]int{0, 4}, [2]int{10, 11}, [2]int{12, 13})
+	for name, c := range map[string]struct {
+		from, to int
+		counted  []int
+		want     bool
+	}{
+		"all":                         {0, 0, []int{10}, true},
+		"before the gap":              {1, 4, []int{10}, false},
+		"in the gap":                  {5, 6, []int{10}, true},
+		"behind the gap":              {10, 0, []int{10}, false},
+		"a counted day":               {11, 12, []int{10, 11}, true},
+		"another than the counted":    {12, 13, []int{10, 11}, false},
+		"up to the gap, without ends": {0, 4, []int{10}, false},
+	} {
+		var of span
+		if c.from > 0 {
+			of.from = may(c.from)
+		}
+		if c.to > 0 {
+			of.to = may(c.to)
+		}
+		var counted []time.Time
+		for _, day := range c.counted {
+			counted = append(counted, may(day))
+		}
+		if got := missing(parts, counted, of); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
