@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -93,6 +94,15 @@ func nobody(context.Context, string, string) (net.Conn, error) { return nil, err
 func open(program config.Program, settings []string, reg *prometheus.Registry) (end func(), err error) {
 	environ := append(slices.Clone(settings), "DOCKET_DATABASE_URL=postgres://u@127.0.0.1:1/x", "DOCKET_KAFKA_BROKERS=127.0.0.1:1", "DOCKET_HTTP_ADDR=127.0.0.1:0")
 	if program == config.Desk {
+		cleanup := func() {}
+		if len(settings) > 0 {
+			dir, err := os.MkdirTemp("", "docket-registry-")
+			if err != nil {
+				return nil, err
+			}
+			cleanup = func() { _ = os.RemoveAll(dir) } // it holds nothing
+			environ = append(environ, "DOCKET_CACHE_DIR="+dir)
+		}
 		s, _, err := config.LoadWith(program, append(environ, "DOCKET_DESK_API_ADDR=127.0.0.1:0"), desk.Judges())
 		if err != nil {
 			return nil, err
@@ -101,7 +111,7 @@ func open(program config.Program, settings []string, reg *prometheus.Registry) (
 		if err != nil {
 			return nil, err
 		}
-		return p.Close, nil
+		return func() { p.Close(); cleanup() }, nil
 	}
 	if program == config.Collector {
 		s, _, err := config.LoadWith(program, append(environ, "DOCKET_COLLECTOR_ADDR=127.0.0.1:0"), collect.Judges())

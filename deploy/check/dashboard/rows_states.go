@@ -2,7 +2,7 @@ package main
 
 // statesRow is empty where no desk keeps states or archives, and there are no shards, so each of its queries is quiet.
 func statesRow() row {
-	const none, noArchive = "no states", "DOCKET_ARCHIVE_AFTER is not set"
+	const none, noArchive, noCache = "no states", "DOCKET_ARCHIVE_AFTER is not set", "DOCKET_CACHE_DIR is not set"
 	panels := []panel{
 		{
 			title: "Lag of the states", kind: "timeseries", w: 8, h: 7, unit: "s", none: none,
@@ -49,6 +49,23 @@ func statesRow() row {
 			queries: []query{
 				{expr: "3600 * sum(" + rate("docket_archive_rows_total") + ")", legend: "rows"},
 				{expr: "3600 * sum(" + rate("docket_archive_bytes_total") + ")", legend: "bytes"},
+			},
+		},
+		{
+			title: "Cache of archived days", kind: "timeseries", w: 8, h: 7, unit: "short", none: noCache,
+			about: "Reads of archived files a minute that DOCKET_CACHE_DIR had (hit) or not (miss), and claims on readings. Normal: late and alone 0. late: a question waited for another process for half of its time.",
+			queries: []query{
+				{expr: "60 * sum by (result) (" + rate("docket_cache_reads_total") + ")", legend: "{{result}}"},
+				{expr: "60 * sum by (result) (" + rate("docket_claims_total") + ")", legend: "{{result}}"},
+				{expr: "60 * sum(" + rate("docket_claims_waited_seconds_total") + ")", legend: "seconds waited"},
+			},
+		},
+		{
+			title: "Bytes of the cache", kind: "timeseries", w: 8, h: 7, unit: "bytes", none: noCache,
+			about: "Size of DOCKET_CACHE_DIR, and bytes a minute that came from there in place of the object storage. Normal: the size is at most DOCKET_CACHE_BYTES.",
+			queries: []query{
+				{expr: "max(docket_cache_bytes" + selected + ")", legend: "size"},
+				{expr: "60 * sum(" + rate("docket_cache_read_bytes_total") + ")", legend: "given"},
 			},
 		},
 	}

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -46,8 +47,15 @@ func (sight Sight) days(s config.Settings, db *store.Store) *cold.Days {
 
 // ArchivedDays reads the archived days of the settings. Without DOCKET_ARCHIVE_TO it reads nothing.
 func ArchivedDays(s config.Settings, db *store.Store, open func(where string) (archive.Shelf, error)) *cold.Days {
+	var fault error
+	if s.CacheDir != "" && s.ArchiveTo != "" {
+		if fault = cache.Prepare(s.CacheDir); fault != nil {
+			s.CacheDir = "" // neither files nor results
+		}
+	}
 	shared := once(s, db)
-	kept, fault := cached(s, shared)
+	kept, failed := cached(s, shared)
+	fault = cmp.Or(fault, failed)
 	return cold.New(cold.Config{
 		Cache: kept, CacheFault: fault,
 		Where: s.ArchiveTo, Shelf: func() (archive.Shelf, error) { return open(s.ArchiveTo) }, Table: historydb.NewArchives(db.DB).Name(),

@@ -9,6 +9,7 @@ import (
 	"docket/internal/history/lookup"
 	"docket/internal/history/reader"
 	"docket/internal/history/sharded"
+	"docket/internal/history/state"
 	"docket/internal/postgres/historydb"
 	"docket/internal/postgres/store"
 	"docket/internal/service/config"
@@ -18,6 +19,8 @@ import (
 type Everywhere struct {
 	Decisions reader.Store
 	Look      *lookup.Look
+	// States are those that the desks of the shards keep, joined.
+	States state.Store
 	// Shards are in the order of DOCKET_SHARDS.
 	Shards []OneShard
 	dbs    []*store.Store
@@ -40,6 +43,9 @@ func (e *Everywhere) Close() {
 	}
 }
 
+// Archived are the archived days of each shard.
+func (e *Everywhere) Archived() []*cold.Days { return e.days }
+
 // Warm is that of the archived days of each shard.
 func (e *Everywhere) Warm(ctx context.Context) error {
 	var all errgroup.Group
@@ -58,6 +64,7 @@ func AskAll(s config.Settings, open func(config.Settings) (*store.Store, error),
 	}
 	all := &Everywhere{Look: &lookup.Look{Settings: s, Limits: sight.Limits, Hint: hint}}
 	var shards []sharded.Shard
+	var states []sharded.StatesShard
 	for _, one := range every {
 		db, err := open(one)
 		if err != nil {
@@ -71,8 +78,9 @@ func AskAll(s config.Settings, open func(config.Settings) (*store.Store, error),
 		rows := historydb.NewReader(db.DB)
 		all.Shards = append(all.Shards, OneShard{one, rows})
 		shards = append(shards, sharded.Shard{Name: one.ShardName, Store: Decisions(rows, own.Days)})
+		states = append(states, sharded.StatesShard{Name: one.ShardName, Store: rows})
 		all.Look.Shards = append(all.Look.Shards, lookup.ShardLook{Name: one.ShardName, Look: Looking(one, db, own)})
 	}
-	all.Decisions = sharded.New(shards...)
+	all.Decisions, all.States = sharded.New(shards...), sharded.NewStates(states...)
 	return all, nil
 }

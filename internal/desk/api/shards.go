@@ -24,6 +24,8 @@ func (o *decisionsOutput) lack(p *reader.Parts) { o.Body.Partly = partlyOf(p); o
 func (o *whyOutput) lack(p *reader.Parts)       { o.Body.Partly = partlyOf(p); o.Body.Lack(p) }
 func (o *statsOutput) lack(p *reader.Parts)     { o.Body.Partly = partlyOf(p); o.Body.Lack(p) }
 func (o *diffOutput) lack(p *reader.Parts)      { o.Body.Partly = partlyOf(p) }
+func (o *statesOutput) lack(p *reader.Parts)    { o.Body.Partly = partlyOf(p); o.Body.Lack(p) }
+func (o *flipsOutput) lack(p *reader.Parts)     { o.Body.Partly = partlyOf(p); o.Body.Lack(p) }
 func (o *followOutput) lack(p *reader.Parts)    { o.Body.Partly = partlyOf(p) }
 
 // whole runs a request, and has its answer say what it lacks. An answer that cannot say so is an error.

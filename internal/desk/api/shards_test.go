@@ -3,7 +3,10 @@ package api_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"testing"
 
@@ -77,5 +80,49 @@ func TestShards_FollowByTail(t *testing.T) {
 	p, status := asked(t, w, "/decisions/follow?wait=0&tail="+begun.Tail)
 	if status != http.StatusOK || len(p.Decisions) != 2 {
 		t.Errorf("%d: %+v", status, p)
+	}
+}
+
+// States and flips of the API are joined, paged by the places of their shards, and name a shard that is away.
+func TestShards_StatesAndFlips(t *testing.T) {
+	t.Parallel()
+	a, b := newStates(), newStates()
+	all := sharded.NewStates(sharded.StatesShard{Name: "a", Store: a}, sharded.StatesShard{Name: "b", Store: b})
+	w := newWorld(t, func(_ *api.Config, p *api.Ports) { p.States = all })
+	var states api.SubjectStates
+	w.ask(t, "auditor", "GET", "/states?subject=alice", "").into(t, &states)
+	if len(states.States) != 3 || states.States[0].Decisions != 18 || !slices.Equal(states.Shards, []string{"a", "b"}) || states.ShardsNotAsked != nil {
+		t.Errorf("%+v", states)
+	}
+	seen := map[string]int{}
+	for _, order := range []string{"newest", "oldest"} {
+		query := "/flips?limit=3&order=" + order
+		for places := ""; ; {
+			var out api.StateFlips
+			w.ask(t, "auditor", "GET", query+places, "").into(t, &out)
+			for _, f := range out.Flips {
+				seen[fmt.Sprint(f.Shard, f.ID)]++
+			}
+			if places = "&places=" + url.QueryEscape(out.NextPlaces); len(out.Flips) == 0 || out.NextPlaces == "" {
+				break
+			}
+		}
+	}
+	if len(seen) != 10 || slices.ContainsFunc(slices.Collect(maps.Values(seen)), func(n int) bool { return n != 2 }) {
+		t.Errorf("both orders have %v", seen)
+	}
+	if got := w.ask(t, "auditor", "GET", "/flips?places=x", ""); got.code != http.StatusUnprocessableEntity {
+		t.Errorf("wrong places: %d", got.code)
+	}
+	b.Fail(errors.New("gone"))
+	for _, path := range []string{"/states?subject=alice", "/flips"} {
+		var out struct {
+			NotAsked  []string `json:"shards_not_asked"`
+			Freshness string
+		}
+		w.ask(t, "auditor", "GET", path, "").into(t, &out)
+		if !slices.Equal(out.NotAsked, []string{"b"}) || out.Freshness != "PARTIAL" {
+			t.Errorf("%s: %+v", path, out)
+		}
 	}
 }

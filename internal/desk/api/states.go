@@ -10,6 +10,7 @@ import (
 
 	"docket/internal/history/complete"
 	"docket/internal/history/reader"
+	"docket/internal/history/sharded"
 	"docket/internal/history/state"
 )
 
@@ -28,6 +29,9 @@ type SubjectState struct {
 	VersionID string         `json:"version_id"`
 	Before    *StateBefore   `json:"before,omitempty" doc:"The last decision before since; without it none is known"`
 	Late      int64          `json:"late" doc:"Decisions that were stored after newer ones, and had another verdict after since"`
+	// SinceAtLatest and Shards are only in answers of several shards.
+	SinceAtLatest bool     `json:"since_at_latest,omitempty" doc:"Several shards had the verdict: it may be older than since, though newer than before"`
+	Shards        []string `json:"shards,omitempty" doc:"Shards with decisions of the subject on the path. Without shards it is missing"`
 }
 
 // StateBefore is the last decision before a state began.
@@ -43,10 +47,11 @@ type StatesAsOf struct {
 	StoredSince  time.Time  `json:"stored_since" doc:"Decisions that were stored before then are in no state: they were archived or removed before states were kept"`
 	SubjectsBy   string     `json:"subjects_by" doc:"Where subjects are: PATH=PLACE, by comma; the first that fits counts"`
 	FullAt       *time.Time `json:"full_at,omitempty" doc:"When a subject last got no state, as there were DOCKET_STATES_MAX; a subject without a state may have decisions then"`
+	Shards       []string   `json:"shards,omitempty" doc:"Shards that the answer has. The other fields are of the one that knows the least. Without shards it is missing"`
 }
 
 func asOf(m state.Mark) StatesAsOf {
-	return StatesAsOf{StoredBefore: m.StoredBefore, StoredSince: m.StoredSince, SubjectsBy: m.SubjectsBy, FullAt: m.FullAt}
+	return StatesAsOf{StoredBefore: m.StoredBefore, StoredSince: m.StoredSince, SubjectsBy: m.SubjectsBy, FullAt: m.FullAt, Shards: m.Shards}
 }
 
 // SubjectStates are the states of a subject.
@@ -55,6 +60,7 @@ type SubjectStates struct {
 	More   bool           `json:"more" doc:"There are more: choose some by path"`
 	StatesAsOf
 	reader.Completeness
+	Partly
 }
 
 // StateFlip is a change of the verdict of a subject on a path.
@@ -72,14 +78,17 @@ type StateFlip struct {
 	WasID        string         `json:"was_decision_id"`
 	StoredAt     time.Time      `json:"stored_at"`
 	Late         bool           `json:"late" doc:"The decision was stored after a newer one, and did not change the state"`
+	Shard        string         `json:"shard,omitempty" doc:"It noted the flip, between two of its own decisions. Without shards it is missing"`
 }
 
 // StateFlips are flips.
 type StateFlips struct {
-	Flips []StateFlip `json:"flips" nullable:"false"`
-	Next  int64       `json:"next,omitempty" doc:"Give it as after, or as before with order=newest; without it there are no more now"`
+	Flips      []StateFlip `json:"flips" nullable:"false"`
+	Next       int64       `json:"next,omitempty" doc:"Give it as after, or as before with order=newest; without it there are no more now"`
+	NextPlaces string      `json:"next_places,omitempty" doc:"With shards, in the place of next: give it as places, in the same order"`
 	StatesAsOf
 	reader.Completeness
+	Partly
 }
 
 type statesInput struct {
@@ -96,6 +105,7 @@ type flipsInput struct {
 	Since   string   `query:"since" maxLength:"40" doc:"Only decisions since then: how long ago (2h, 7d), a day (yesterday, monday, 2026-11-21) or RFC 3339; days begin at 00:00 UTC"`
 	After   int64    `query:"after" minimum:"0" doc:"Only flips with a higher flip_id"`
 	Before  int64    `query:"before" minimum:"0" doc:"Only flips with a lower flip_id"`
+	Places  string   `query:"places" maxLength:"10000" doc:"With shards, in the place of after and before: the next_places of the answer before"`
 	Order   string   `query:"order" enum:"newest,oldest" default:"newest" doc:"Which end of the order of storing comes first"`
 	Limit   int      `query:"limit" minimum:"1" maximum:"1000" default:"50"`
 }
@@ -112,7 +122,7 @@ func (s *api) states() {
 		text:    "A desk keeps them where DOCKET_STATES is true. Subjects may be personal data: each look is logged with your name.", errors: []int{http.StatusNotFound}}, s.subjectStates)
 	register(s, route{role: Auditor, method: http.MethodGet, path: "/flips", id: "list-flips", many: []string{"path"},
 		summary: "List changes of verdicts, in the order of storing",
-		text:    "To follow them, ask with order=oldest, and again with the next of the answer as after. Subjects may be personal data: each look is logged with your name.", errors: []int{http.StatusNotFound}}, s.flips)
+		text:    "To follow them, ask with order=oldest, and again with the next of the answer as after, or its next_places as places. Of several shards, each notes flips between its own decisions. Subjects may be personal data: each look is logged with your name.", errors: []int{http.StatusNotFound}}, s.flips)
 }
 
 func (s *api) subjectStates(ctx context.Context, c caller, in *statesInput) (*statesOutput, error) {
@@ -143,6 +153,12 @@ func (s *api) flips(ctx context.Context, c caller, in *flipsInput) (*flipsOutput
 			return nil, faulty("query.since", err.Error())
 		}
 	}
+	if in.Places != "" {
+		var err error
+		if q.Places, err = sharded.ParsePlaces(in.Places); err != nil {
+			return nil, faulty("query.places", err.Error())
+		}
+	}
 	begun := s.Complete.Begin(ctx, complete.Range{Since: q.Since, Paths: in.Path})
 	all, mark, err := s.States.Flips(ctx, q)
 	if err != nil {
@@ -152,8 +168,11 @@ func (s *api) flips(ctx context.Context, c caller, in *flipsInput) (*flipsOutput
 	for i := range all {
 		out.Flips = append(out.Flips, flipOf(&all[i]))
 	}
-	if n := len(all); n == in.Limit {
+	if n := len(all); n == in.Limit && mark.Places == nil {
 		out.Next = all[n-1].ID
+	}
+	if len(all) == in.Limit || in.Order == "oldest" {
+		out.NextPlaces = sharded.PlacesText(mark.Places)
 	}
 	s.log.Info().Str("operator", c.Name).Str("operation", "list-flips").Int("flips", len(out.Flips)).Msg("flips read")
 	return &flipsOutput{out}, nil
@@ -163,6 +182,7 @@ func stateOf(s *state.State) SubjectState {
 	out := SubjectState{
 		Subject: s.Subject, Path: s.Path, Verdict: s.Verdict, Revision: s.Revision, Hash: hex.EncodeToString(s.Hash[:]), Since: s.Since.Time, SinceID: s.Since.ID,
 		LastSeen: s.LastSeen, Decisions: s.Decisions, VersionTS: s.Version.Time, VersionID: s.Version.ID, Late: s.Late,
+		SinceAtLatest: s.SinceAtLatest, Shards: s.Shards,
 	}
 	if b := s.Before; b != nil {
 		out.Before = &StateBefore{b.Verdict, b.Time, b.ID}
@@ -173,7 +193,7 @@ func stateOf(s *state.State) SubjectState {
 func flipOf(f *state.Flip) StateFlip {
 	return StateFlip{
 		ID: f.ID, Subject: f.Subject, Path: f.Path, Was: f.Was, Verdict: f.Verdict, WasRevision: f.WasRevision, Revision: f.Revision,
-		Timestamp: f.Time, DecisionID: f.Version.ID, WasTimestamp: f.WasVersion.Time, WasID: f.WasVersion.ID, StoredAt: f.StoredAt, Late: f.Late,
+		Timestamp: f.Time, DecisionID: f.Version.ID, WasTimestamp: f.WasVersion.Time, WasID: f.WasVersion.ID, StoredAt: f.StoredAt, Late: f.Late, Shard: f.Shard,
 	}
 }
 

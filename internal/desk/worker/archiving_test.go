@@ -18,6 +18,7 @@ import (
 
 	"docket/internal/history/archive"
 	"docket/internal/history/archive/nightly"
+	"docket/internal/testkit/output"
 )
 
 // dayTable is a table with days, and the archive beside it.
@@ -484,6 +485,35 @@ func TestArchiving_ClassesFail(t *testing.T) {
 		if n := noteOf(t, b); len(d.gone()) != 1 || n.State != nightly.Failed || n.Hint != "name another" || a.metric("docket_archive_failed", "") != 1 {
 			t.Errorf("dropped %q, note %+v", d.gone(), n)
 		}
+	})
+}
+
+// Each file whose class was not changed is logged with its name and hint, and the next look tries again.
+func TestArchiving_ClassesOfSomeFiles(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d, b := newDayTable(oldDay), newAlertLedger()
+		aging := &archive.AgingError{}
+		for n := range archive.MostAgingFaults + 7 {
+			aging.Add(fmt.Sprint("file-", n), &archive.ShelfError{Err: errors.New("refused"), Do: "look into its log"})
+		}
+		d.aging = aging
+		log := &output.Buffer{}
+		a := NewArchiving(ArchivingConfig{Holder: "a", After: 30, Metrics: NewArchivingMetrics(prometheus.NewRegistry())}, byDesk{d, "a"}, b, zerolog.New(log))
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { _ = a.Run(ctx); close(done) }()
+		pass(time.Minute)
+		if said := log.String(); !strings.Contains(said, `"file":"file-99","hint":"look into its log","message":"storage class not changed"`) || !strings.Contains(said, `"files":7`) {
+			t.Errorf("%s", said)
+		}
+		d.set(func() { d.aging = nil })
+		pass(3 * time.Hour)
+		if n := noteOf(t, b); n.State != nightly.Idle || n.Aged != 2 || d.seen().ages < 2 {
+			t.Errorf("note %+v", n)
+		}
+		cancel()
+		<-done
 	})
 }
 

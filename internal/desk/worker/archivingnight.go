@@ -226,6 +226,8 @@ func (n *night) age(ctx context.Context) error {
 		return err
 	}
 	if err != nil {
+		n.note.Aged = files
+		n.tellAging(err)
 		return fmt.Errorf("change storage classes: %w", err)
 	}
 	n.note.Aged, n.note.AgedAt = files, now.UTC().Truncate(time.Second)
@@ -233,6 +235,20 @@ func (n *night) age(ctx context.Context) error {
 		n.log.Info().Int("files", files).Msg("storage classes changed")
 	}
 	return nil
+}
+
+// tellAging logs each file whose class was not changed. The next look tries them again.
+func (n *night) tellAging(err error) {
+	var aging *archive.AgingError
+	if !errors.As(err, &aging) {
+		return
+	}
+	for _, f := range aging.Files {
+		n.log.Error().Err(f.Err).Str("file", f.File).Str("hint", hintOf(f.Err)).Msg("storage class not changed")
+	}
+	if more := aging.All - len(aging.Files); more > 0 {
+		n.log.Error().Int("files", more).Msg("further storage classes not changed")
+	}
 }
 
 // ended notes the result of a day. It returns the errors that end the pass.

@@ -36,8 +36,48 @@ type Shelf interface {
 // Aging is a [Shelf] that keeps files in storage classes by the age of their day.
 type Aging interface {
 	// Age moves each file to the class of its age, and returns how many it moved. goOn is asked before each. It may be
-	// killed at any point and run again.
+	// killed at any point and run again. A file that the storage refuses to move does not stop it: the others are moved, and
+	// the error is an [*AgingError].
 	Age(ctx context.Context, goOn func() error) (files int, err error)
+}
+
+// AgingError says which files did not get the class of their age. They have the class that they had.
+type AgingError struct {
+	Files []AgingFault // at most [MostAgingFaults]
+	All   int          // all of them
+}
+
+// MostAgingFaults limits the files that an [AgingError] names.
+const MostAgingFaults = 100
+
+// AgingFault is a file and why its class was not changed.
+type AgingFault struct {
+	File string
+	Err  error
+}
+
+// Add notes a file.
+func (e *AgingError) Add(file string, err error) {
+	if e.All++; len(e.Files) < MostAgingFaults {
+		e.Files = append(e.Files, AgingFault{file, err})
+	}
+}
+
+func (e *AgingError) Error() string {
+	first := e.Files[0]
+	if e.All == 1 {
+		return fmt.Sprintf("%s: %v", first.File, first.Err)
+	}
+	return fmt.Sprintf("%s: %v; and %d more files", first.File, first.Err, e.All-1)
+}
+
+// Unwrap returns the errors of the files.
+func (e *AgingError) Unwrap() []error {
+	all := make([]error, len(e.Files))
+	for i, f := range e.Files {
+		all[i] = f.Err
+	}
+	return all
 }
 
 // Folder returns the folder of a table's files of a day, with a slash at its end. Engines read the first part as a

@@ -20,6 +20,26 @@ const (
 type Once struct {
 	ports []*guarded
 	lease time.Duration
+
+	taken, shared, late, alone, refused, waited atomic.Int64
+}
+
+// Counts are how claims ended since the program began.
+type Counts struct {
+	Taken   int64 // this process did the work
+	Shared  int64 // it used the result of another one
+	Late    int64 // it waited for half of its time, and then did the work, too
+	Alone   int64 // no port answered, so it did the work
+	Refused int64 // the work was of low priority, and another process had it
+	Waited  time.Duration
+}
+
+// Counts returns how claims ended. A nil Once made none.
+func (o *Once) Counts() Counts {
+	if o == nil {
+		return Counts{}
+	}
+	return Counts{o.taken.Load(), o.shared.Load(), o.late.Load(), o.alone.Load(), o.refused.Load(), time.Duration(o.waited.Load())}
 }
 
 // NewOnce makes a Once of ports. It asks the first one that answers: all processes name the same ones in the same order.
@@ -78,24 +98,40 @@ func (g *guarded) call(ctx context.Context, ask func(ctx context.Context) error)
 // ctx.
 func (o *Once) Do(ctx context.Context, key string, p Priority, known func() bool, work func(ctx context.Context) error) error {
 	half := halfOf(ctx)
+	began, waiting := time.Now(), false
+	waited := func() {
+		if waiting {
+			o.waited.Add(int64(time.Since(began)))
+			waiting = false
+		}
+	}
+	defer waited()
 	for wait := firstWait; ; wait = min(2*wait, mostWait) {
 		if known() {
+			o.shared.Add(1)
 			return nil
 		}
 		mine, answered := o.begin(ctx, key, p)
 		switch {
 		case mine != nil:
+			o.taken.Add(1)
+			waited()
 			return mine.do(ctx, known, work)
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case !answered:
+			o.alone.Add(1)
 			return work(ctx)
 		case p == Low:
+			o.refused.Add(1)
 			return ErrTaken
 		}
+		waiting = true
 		select {
 		case <-time.After(wait):
 		case <-half:
+			o.late.Add(1)
+			waited()
 			return work(ctx)
 		case <-ctx.Done():
 			return ctx.Err()
@@ -108,18 +144,37 @@ func (o *Once) Do(ctx context.Context, key string, p Priority, known func() bool
 // that answers, the caller works.
 func (o *Once) Try(ctx context.Context, key string, p Priority) (working context.Context, release func(), ok bool) {
 	mine, answered := o.begin(ctx, key, p)
-	if mine != nil {
+	switch {
+	case mine != nil:
+		o.taken.Add(1)
 		working, release = mine.hold(ctx)
 		return working, release, true
+	case answered:
+		o.refused.Add(1)
+	default:
+		o.alone.Add(1)
 	}
 	return ctx, func() {}, !answered
+}
+
+type deadlineKey struct{}
+
+// Sharing returns ctx for work that several questions share. The work does not end with the first of them, but
+// [Once.Do] waits for other processes for half of the time of that question.
+func Sharing(ctx, question context.Context) context.Context {
+	if deadline, ok := question.Deadline(); ok {
+		return context.WithValue(ctx, deadlineKey{}, deadline)
+	}
+	return ctx
 }
 
 // halfOf ends when half of the time of ctx is over; never without a deadline.
 func halfOf(ctx context.Context) <-chan time.Time {
 	deadline, ok := ctx.Deadline()
 	if !ok {
-		return nil
+		if deadline, ok = ctx.Value(deadlineKey{}).(time.Time); !ok {
+			return nil
+		}
 	}
 	return time.After(time.Until(deadline) / 2)
 }

@@ -75,6 +75,9 @@ func New(c Config) *Days {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+	if c.Results != "" {
+		results{c.Results}.sweep()
+	}
 	return &Days{Config: c, ahead: ahead{once: c.Once, results: results{c.Results}, where: c.Where}, listing: newLatest[[]archive.Listed]()}
 }
 
@@ -183,12 +186,20 @@ func (d *Days) load(ctx context.Context, shelf archive.Shelf, of archive.Listed)
 	return it, nil
 }
 
-// Warm fetches files that are asked for often into the cache, until ctx ends. Without a cache it returns at once.
+// Warm fetches files that are asked for often into the cache, and removes old results, until ctx ends. Without a cache and
+// results it returns at once.
 func (d *Days) Warm(ctx context.Context) error {
-	if d == nil || d.Cache == nil {
+	if d == nil {
 		return nil
 	}
-	return d.Cache.Run(ctx)
+	var work errgroup.Group
+	if d.Cache != nil {
+		work.Go(func() error { return d.Cache.Run(ctx) })
+	}
+	if d.Results != "" {
+		work.Go(func() error { d.ahead.results.tend(ctx); return nil })
+	}
+	return work.Wait()
 }
 
 // over puts the cache before the storage.

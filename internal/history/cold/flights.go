@@ -4,6 +4,8 @@ import (
 	"context"
 	"strconv"
 	"sync"
+
+	"docket/internal/history/claims"
 )
 
 // flights lets questions that need the same reading at the same time share it. A call of singleflight would end with
@@ -45,7 +47,7 @@ func (f *flights[T]) join(ctx context.Context, key string, read func(ctx context
 	defer f.mu.Unlock()
 	one := f.all[key]
 	if one == nil {
-		reading, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		reading, cancel := context.WithCancel(claims.Sharing(context.WithoutCancel(ctx), ctx))
 		one = &flight[T]{done: make(chan struct{}), cancel: cancel}
 		if f.all == nil {
 			f.all = map[string]*flight[T]{}

@@ -98,6 +98,29 @@ func TestFind_ManyProcessesOneRead(t *testing.T) {
 	})
 }
 
+// taken is a port at which another process has every claim, for ever.
+type taken struct{ claims.Memory }
+
+func (*taken) Begin(context.Context, string, claims.Priority, time.Duration) (int64, error) {
+	return 0, nil
+}
+
+// A look-up waits for another process for half of its time, and reads the days by itself then.
+func TestFind_ReadsAfterHalfOfItsTime(t *testing.T) {
+	t.Parallel()
+	dir, results := t.TempDir(), t.TempDir()
+	threeDays(t, dir)
+	synctest.Test(t, func(t *testing.T) {
+		p := share(1, dir, results, func() *claims.Once { return claims.NewOnce(&taken{}) })
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		found := p.stores[0].Days.Find(ctx, []string{made(30, 30).ID})
+		if len(found.Decisions) != 1 || len(found.Gaps) > 0 || found.Days != 3 || ctx.Err() != nil {
+			t.Errorf("%d decisions of %d days, missing %v", len(found.Decisions), found.Days, found.Gaps)
+		}
+	})
+}
+
 // Processes with directories of their own have nothing to wait for.
 func TestSearch_OtherDirectoryDoesNotWait(t *testing.T) {
 	t.Parallel()
@@ -188,6 +211,54 @@ func TestSearch_BadResultIsReadAgain(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// Results go when they are old, also if no other is saved: when a program starts, answers, or just runs.
+func TestResults_GoWithoutASave(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	threeDays(t, dir)
+	for name, wake := range map[string]func(t *testing.T, results string){
+		"at the start": func(t *testing.T, results string) { share(1, dir, results, func() *claims.Once { return nil }) },
+		"by a timer": func(t *testing.T, results string) {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
+			p := share(1, filepath.Join(dir, "none"), results, func() *claims.Once { return nil })
+			plant(t, results)
+			check(t, p.stores[0].Days.Warm(ctx))
+		},
+		"by an answer": func(t *testing.T, results string) {
+			p := share(1, dir, results, func() *claims.Once { return claims.NewOnce(&claims.Memory{}) })
+			plant(t, results)
+			p.ask(t, 1, reader.Page{Limit: 50})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			results := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				plant(t, results)
+				wake(t, results)
+				if _, err := os.Stat(filepath.Join(results, "planted.result")); err == nil {
+					t.Error("an old result is still there")
+				}
+				if _, err := os.Stat(filepath.Join(results, "fresh.result")); err != nil {
+					t.Error("a fresh result is gone")
+				}
+			})
+		})
+	}
+}
+
+// plant leaves an old result and a fresh one.
+func plant(t *testing.T, results string) {
+	t.Helper()
+	for name, age := range map[string]time.Duration{"planted.result": time.Hour, "fresh.result": -time.Minute} {
+		file := filepath.Join(results, name)
+		check(t, os.WriteFile(file, []byte("x"), 0o600))
+		at := time.Now().Add(-age)
+		check(t, os.Chtimes(file, at, at))
 	}
 }
 

@@ -2,6 +2,7 @@ package cold
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -33,6 +34,7 @@ func (r results) id() (string, bool) {
 	if r.dir == "" || os.MkdirAll(r.dir, 0o700) != nil {
 		return "", false
 	}
+	r.sweep() // no further save may come
 	name := filepath.Join(r.dir, "id")
 	for range 2 {
 		if b, err := os.ReadFile(name); err == nil && len(b) == 32 {
@@ -136,6 +138,23 @@ func (r results) load(key string, of *run) bool {
 		of.found = append(of.found, d)
 	}
 	return true
+}
+
+// sweepEvery is how often a program that stays sweeps, so that no result outlives its age by more.
+const sweepEvery = time.Minute
+
+// tend sweeps from time to time until ctx ends.
+func (r results) tend(ctx context.Context) {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			r.sweep()
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 func old(info fs.FileInfo) bool { return time.Since(info.ModTime()) > resultAge }

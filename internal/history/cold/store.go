@@ -26,7 +26,7 @@ type Store struct {
 // decision of an archive that the table has, too, counts as the table has it.
 func (s *Store) Search(ctx context.Context, f reader.Filter, p reader.Page) (reader.Found, error) {
 	if s.Days.None() {
-		return s.Table.Search(ctx, f, p)
+		return s.hotAlone(ctx, f, p)
 	}
 	after, err := reader.ParseCursor(p.After, p.Oldest)
 	if err != nil {
@@ -60,6 +60,51 @@ func (s *Store) Search(ctx context.Context, f reader.Filter, p reader.Page) (rea
 	}
 	return join(found, cold, until, p, limit), nil
 }
+
+// Gone tells whether days may have left the table.
+type Gone interface {
+	// Gone reports whether days of a range may have been archived or removed, and are not in the table. Zero times are open.
+	Gone(ctx context.Context, since, until time.Time) (bool, error)
+}
+
+// hotAlone asks the table where no archives are known. If the page reaches into days that left the table, it says so.
+func (s *Store) hotAlone(ctx context.Context, f reader.Filter, p reader.Page) (reader.Found, error) {
+	found, err := s.Table.Search(ctx, f, p)
+	of, tells := s.Table.(Gone)
+	if err != nil || !tells {
+		return found, err
+	}
+	after, err := reader.ParseCursor(p.After, p.Oldest)
+	if err != nil {
+		return found, err
+	}
+	until, err := reader.ParseCursor(found.Next, p.Oldest)
+	if err != nil {
+		return found, err
+	}
+	span := Span{Query: Query{Filter: f, After: after, Oldest: p.Oldest}, Until: until}
+	now := time.Now
+	if s.Days != nil {
+		now = s.Days.Now
+	}
+	if !span.Touches(now()) {
+		return found, nil
+	}
+	gap := reader.Gap{Name: "archived days", Why: "DOCKET_ARCHIVE_TO is not set, and days of that time were archived or removed"}
+	switch gone, err := of.Gone(ctx, span.since(), span.until()); {
+	case ctx.Err() != nil:
+		return reader.Found{}, ctx.Err()
+	case err != nil:
+		gap.Why = "DOCKET_ARCHIVE_TO is not set, and it is not known whether days of that time were archived"
+	case !gone:
+		return found, nil
+	}
+	found.NotLooked = append(found.NotLooked, gap)
+	return found, nil
+}
+
+func (s Span) since() time.Time { since, _ := s.times(); return since }
+func (s Span) until() time.Time { _, until := s.times(); return until }
 
 // hot asks the table. It leaves half of the time for the archives.
 func (s *Store) hot(ctx context.Context, f reader.Filter, p reader.Page) (reader.Found, error) {

@@ -72,6 +72,13 @@ func TestEndStates_NeverSayUntilWhen(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
+	shard := answersOf(t, &completetest.Log{Ends: all, Done: all}, completetest.Books{N: 2}, noon)
+	for mark, want := range map[time.Time]reader.Freshness{noon: reader.Fresh, noon.Add(-time.Hour): reader.CatchingUp} {
+		got := complete.Joined(shard, shard).Begin(t.Context(), complete.Range{}).EndStates(complete.Facts{Found: true}, mark)
+		if got.Freshness != want || got.CompleteUntil != nil || *got.DeadLettered != 4 {
+			t.Errorf("two shards: %+v, want %s", got, want)
+		}
+	}
 	var none *complete.Answers
 	if got := none.Begin(t.Context(), complete.Range{}).EndStates(complete.Facts{Found: true}, noon); got.Freshness != reader.Partial {
 		t.Errorf("without Kafka: %+v", got)

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"docket/internal/history/reader"
+	"docket/internal/history/state"
 )
 
 // Shard is one of the stores.
@@ -30,12 +31,21 @@ func New(shards ...Shard) *Store { return &Store{shards} }
 // first that is not about one shard alone. If every shard fails, it is the error of the first. Otherwise failures are a
 // [*reader.PartialError]. So are places that a shard could not read: each shard notes its own, as all answer at once.
 func (s *Store) ask(ctx context.Context, do func(ctx context.Context, i int, one reader.Store) error) error {
-	errs, parts := make([]error, len(s.shards)), make([]*reader.Parts, len(s.shards))
+	names := make([]string, len(s.shards))
+	for i := range s.shards {
+		names[i] = s.shards[i].Name
+	}
+	return askAll(ctx, names, func(ctx context.Context, i int) error { return do(ctx, i, s.shards[i].Store) })
+}
+
+// askAll is ask for shards with these names.
+func askAll(ctx context.Context, names []string, do func(ctx context.Context, i int) error) error {
+	errs, parts := make([]error, len(names)), make([]*reader.Parts, len(names))
 	var asking sync.WaitGroup
-	for i, one := range s.shards {
+	for i := range names {
 		var own context.Context
 		own, parts[i] = reader.WithParts(ctx)
-		asking.Go(func() { errs[i] = do(own, i, one.Store) })
+		asking.Go(func() { errs[i] = do(own, i) })
 	}
 	asking.Wait()
 	if ctx.Err() != nil {
@@ -48,16 +58,16 @@ func (s *Store) ask(ctx context.Context, do func(ctx context.Context, i int, one
 		case errors.Is(err, reader.ErrCursor), errors.Is(err, reader.ErrWhole):
 			return err
 		default:
-			missed = append(missed, reader.Missed{Shard: s.shards[i].Name, Err: err})
+			missed = append(missed, reader.Missed{Shard: names[i], Err: err})
 		}
 	}
-	if len(missed) == len(s.shards) && len(missed) > 0 {
-		return missed[0].Err
+	if len(missed) == len(names) && len(missed) > 0 {
+		return missed[max(slices.IndexFunc(missed, func(m reader.Missed) bool { return !errors.Is(m.Err, state.ErrNone) }), 0)].Err
 	}
 	for i, own := range parts {
 		if partial := reader.AsPartial(own.Err()); partial != nil {
 			for _, m := range partial.Missed {
-				missed = append(missed, reader.Missed{Place: "shard " + s.shards[i].Name + ", " + m.Place, Err: m.Err})
+				missed = append(missed, reader.Missed{Place: "shard " + names[i] + ", " + m.Place, Err: m.Err})
 			}
 		}
 	}

@@ -63,7 +63,13 @@ type State struct {
 	Version   Version   // the newest decision
 	Before    *Before   // nil: none is known
 	Late      int64     // late decisions with another verdict after Since, which is doubtful then
+	// SinceAtLatest says that the verdict may be older than Since, though newer than Before. Only states of [Join] say it.
+	SinceAtLatest bool
+	Shards        []string // that have decisions of it; nil: there is one database alone
 }
+
+// Doubtful reports whether Since may be wrong.
+func (s *State) Doubtful() bool { return s.Late > 0 || s.SinceAtLatest }
 
 // Flip is a change of the verdict of a subject on a path.
 type Flip struct {
@@ -75,6 +81,8 @@ type Flip struct {
 	WasVersion            Version // the decision with Was
 	StoredAt              time.Time
 	Late                  bool // it was stored after a newer decision, and did not change the state
+	// Shard noted it, between two of its own decisions; empty: there is one database alone.
+	Shard string
 }
 
 // Effect is the result of one decision.

@@ -16,6 +16,14 @@ type Mark struct {
 	SubjectsBy   string     // the settings by which subjects were found, as the reader writes them
 	FullAt       *time.Time // when a subject last had no room, and got no state; nil: all had
 	States       int64      // rows
+
+	// Shards are those that are in the answer; nil: there is one database alone.
+	Shards []string
+	// Places are where the next page of flips begins in each shard, to be used as [FlipQuery.Places].
+	Places Places
+	// Newest are the newest flips of each shard that a question backward saw. To follow new ones from there, use them as
+	// [FlipQuery.Places].
+	Newest Places
 }
 
 // FlipQuery chooses flips. Fields are joined by and.
@@ -27,6 +35,28 @@ type FlipQuery struct {
 	Paths    []string  // whole, or all below one if it ends in "/*"; empty: all
 	Limit    int       // 1 to MostFlips
 	Backward bool      // the newest first
+	// Places takes the place of After and Before where there are shards; nil: all flips.
+	Places Places
+}
+
+// Places are numbers of flips by shard, as each shard numbers its own.
+type Places map[string]int64
+
+// FromNow is the place of a shard whose newest flip is not known yet. Its flips are shown from its first answer on.
+const FromNow = -1
+
+// Next is the query of the page behind flips, which q found.
+func (q FlipQuery) Next(found []Flip, m Mark) FlipQuery {
+	switch {
+	case m.Places != nil:
+		q.Places = m.Places
+	case len(found) == 0:
+	case q.Backward:
+		q.Before = found[len(found)-1].ID
+	default:
+		q.After = found[len(found)-1].ID
+	}
+	return q
 }
 
 // MostFlips and MostStates limit one answer.

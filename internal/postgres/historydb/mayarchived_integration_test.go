@@ -22,6 +22,8 @@ func TestMayBeArchived_ByWhatIsCounted(t *testing.T) {
 	maybe(t, "without the counts", fresh.Role(t, "SELECT"), true) // it may not read the ledger either
 
 	a := old(t)
+	maybe(t, "a removed table of early days", a.URL, true)
+	a.Exec(t, `CREATE TABLE decision_logs_early PARTITION OF decision_logs FOR VALUES FROM (MINVALUE) TO ('2026-03-04 00:00+00')`)
 	a.settle()
 	a.rows(1, 20)
 	count(t, a.URL)
@@ -39,6 +41,8 @@ func TestMayBeArchived_ByWhatIsCounted(t *testing.T) {
 	maybe(t, "a restored day", a.URL, false)
 	a.Exec(t, `DROP TABLE decision_logs_p20260304`)
 	maybe(t, "a removed day", a.URL, true)
+	a.Exec(t, `TRUNCATE decision_counts, decision_counts_days`)
+	maybe(t, "a day that no count knows", a.URL, true)
 }
 
 // TestMayBeArchived_Letters: the audit of the ledger says that a dead letter was archived, also when the letter is removed.
@@ -56,6 +60,36 @@ func TestMayBeArchived_Letters(t *testing.T) {
 		t.Fatal("it stays")
 	}
 	maybe(t, "a removed letter", d.DB.URL, true)
+}
+
+// TestGone_DaysOfARange: a search is told of days that left the table. One that is being archived is read, and not gone.
+func TestGone_DaysOfARange(t *testing.T) {
+	t.Parallel()
+	a := old(t)
+	a.Exec(t, `CREATE TABLE decision_logs_early PARTITION OF decision_logs FOR VALUES FROM (MINVALUE) TO ('2026-03-04 00:00+00')`)
+	a.settle()
+	a.rows(1, 20)
+	count(t, a.URL)
+	r := historydb.NewReader(open(t, a.URL, 0).DB)
+	is := func(what string, since, until time.Time, want bool) {
+		t.Helper()
+		if got, err := r.Gone(t.Context(), since, until); err != nil || got != want {
+			t.Errorf("%s: %t, %v", what, got, err)
+		}
+	}
+	is("a day in the table", time.Time{}, time.Time{}, false)
+	a.c.Told = func(s archive.Step) {
+		if s == archive.StepDetached {
+			is("a day that is being archived", time.Time{}, time.Time{}, false)
+		}
+	}
+	a.archive(false)
+	is("an archived day", time.Time{}, time.Time{}, true)
+	is("its own range", a.day.Time, a.day.Next().Time, true)
+	is("the days before", time.Time{}, a.day.Time, false)
+	is("the days behind", a.day.Next().Time, time.Time{}, false)
+	a.restore()
+	is("a restored day", time.Time{}, time.Time{}, false)
 }
 
 func count(t *testing.T, url string) {

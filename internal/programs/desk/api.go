@@ -11,6 +11,8 @@ import (
 	"docket/internal/audit/inspect"
 	"docket/internal/desk/api"
 	"docket/internal/desk/worker"
+	"docket/internal/history/cold"
+	"docket/internal/history/cold/cache"
 	"docket/internal/history/complete"
 	"docket/internal/history/lookup"
 	"docket/internal/history/reader"
@@ -51,18 +53,28 @@ func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg prom
 	rows := historydb.NewReader(p.parts.asked.DB)
 	days := inspect.ArchivedDays(s, p.parts.asked, shelfOf(s))
 	p.days = days
+	if unsafe := (*cache.UnsafeError)(nil); errors.As(days.CacheFault, &unsafe) {
+		return config.Complaint{Variable: "DOCKET_CACHE_DIR", Text: unsafe.Error() + "; " + unsafe.Hint()}
+	}
 	if days.CacheFault != nil {
 		p.log.Warn().Err(days.CacheFault).Str(telemetry.KeyHint, "check DOCKET_CACHE_DIR; until then each question reads the object storage").Msg("cache not opened")
 	}
 	decisions, states := inspect.Decisions(rows, days), state.Store(rows)
 	p.complete = NewWatch(s, p.parts.reader)
 	look := shareLook(s, p.parts.asked, inspect.Sight{Topics: p.parts.reader, Days: days, Quiet: p.quiet})
+	if s.CacheDir != "" && s.ArchiveTo != "" {
+		caches := []*cold.Days{days}
+		if all := p.parts.everywhere; all != nil {
+			caches = all.Archived()
+		}
+		reg.MustRegister(newColdMetrics(caches))
+	}
 	answers := &complete.Answers{Books: rows, Status: func(context.Context) complete.Status { return p.complete.Status() }}
 	if s.Share() != nil { // the other shards are not asked, so no answer is complete
 		answers = &complete.Answers{}
 	}
-	if all := p.parts.everywhere; all != nil { // the states of the other shards are not here
-		decisions, states, look, answers = all.Decisions, nil, lookup.NewShared(all.Look), p.watchShards(all)
+	if all := p.parts.everywhere; all != nil {
+		decisions, states, look, answers = all.Decisions, all.States, lookup.NewShared(all.Look), p.watchShards(all)
 	}
 	handler, err := api.New(api.Config{Version: buildinfo.String(), Lease: s.DeskLease, Registry: reg}, api.Ports{
 		Book: ledgerdb.New(p.parts.asked.DB), Trial: trial, Horizon: horizon, Decisions: decisions, Question: question,

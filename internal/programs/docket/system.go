@@ -2,6 +2,8 @@ package docket
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -10,6 +12,7 @@ import (
 	"docket/internal/desk/worker"
 	"docket/internal/history/archive"
 	"docket/internal/history/archive/shelf"
+	"docket/internal/history/cold/cache"
 	"docket/internal/history/complete"
 	"docket/internal/kafka"
 	"docket/internal/postgres/historydb"
@@ -33,7 +36,7 @@ func open(env cli.Env, s config.Settings) (*frame.System, error) {
 		return nil, err
 	}
 	if s.OfAllShards() {
-		return &frame.System{Decisions: all.Decisions, Complete: completeInShards(all), Look: all.Look, Close: all.Close}, nil
+		return &frame.System{Decisions: all.Decisions, States: all.States, Complete: completeInShards(all), Look: all.Look, Close: all.Close}, nil
 	}
 	sys, err := openOne(env, s, shelves)
 	if err != nil {
@@ -47,8 +50,8 @@ func open(env cli.Env, s config.Settings) (*frame.System, error) {
 	}
 	// The ledger and the table to archive are those of the shard. Decisions are asked of all.
 	own := sys.Close
-	sys.States = nil
-	sys.Decisions, sys.Complete, sys.Look, sys.Close = all.Decisions, completeInShards(all), all.Look, func() { all.Close(); own() }
+	sys.Decisions, sys.States, sys.Complete, sys.Look = all.Decisions, all.States, completeInShards(all), all.Look
+	sys.Close = func() { all.Close(); own() }
 	return sys, nil
 }
 
@@ -70,6 +73,9 @@ func openOne(env cli.Env, s config.Settings, open func(string) (archive.Shelf, e
 	book := ledgerdb.New(db.DB)
 	decisions := historydb.NewReader(db.DB)
 	days := inspect.ArchivedDays(s, db, open)
+	if unsafe := (*cache.UnsafeError)(nil); errors.As(days.CacheFault, &unsafe) {
+		_, _ = fmt.Fprintf(env.Stderr, "%s: %v; %s\n", env.Program, unsafe, unsafe.Hint()) // the command answers without it
+	}
 	return &frame.System{
 		Book: book, Trial: desk.NewTrial(s, book, db), Decisions: inspect.Decisions(decisions, days), States: decisions,
 		Complete: desk.CompleteOnce(s, decisions), Close: func() { days.Close(); db.Close() },

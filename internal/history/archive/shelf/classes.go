@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"regexp"
 	"strings"
@@ -36,13 +37,15 @@ func (b *bucket) class(name string) string {
 }
 
 // Age copies each file whose class is not that of its age onto itself with the new class. The storage does it in one
-// request, and the file is whole before and after.
+// request, and the file is whole before and after. A refusal is about one file. If the storage does not answer, or keeps no
+// classes, all others would fail as well, so that ends it.
 func (b *bucket) Age(ctx context.Context, goOn func() error) (files int, err error) {
 	if len(b.classes) == 0 {
 		return 0, nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the listing if we stop early
+	refused := &archive.AgingError{}
 	for o := range b.client.ListObjects(ctx, b.name, minio.ListObjectsOptions{Prefix: b.prefix, Recursive: true}) {
 		if o.Err != nil {
 			return files, failed(ctx, o.Err)
@@ -55,12 +58,37 @@ func (b *bucket) Age(ctx context.Context, goOn func() error) (files int, err err
 		if err := goOn(); err != nil {
 			return files, err
 		}
-		if err := b.reclass(ctx, name, want); err != nil {
-			return files, err
+		switch err := b.reclass(ctx, name, want); {
+		case err == nil:
+			files++
+		case errors.Is(err, fs.ErrNotExist): // it was removed since it was listed
+		case ctx.Err() != nil:
+			return files, ctx.Err()
+		default:
+			refused.Add(name, err)
+			if lone := (*refusedError)(nil); !errors.As(err, &lone) {
+				return files, refused
+			}
 		}
-		files++
+	}
+	if refused.All > 0 && ctx.Err() == nil {
+		return files, refused
 	}
 	return files, ctx.Err()
+}
+
+// refusedError says that the storage answered, and refused one file.
+type refusedError struct{ error }
+
+func (e *refusedError) Unwrap() error { return e.error }
+
+// answered is failed for a question about one file.
+func answered(ctx context.Context, err error) error {
+	said := minio.ErrorResponse{}
+	if errors.As(err, &said) && said.Code != minio.NoSuchBucket && ctx.Err() == nil {
+		return &refusedError{failed(ctx, err)}
+	}
+	return failed(ctx, err)
 }
 
 func sameClass(is, want string) bool { return is == want || is == "" && want == standard }
@@ -71,11 +99,11 @@ func (b *bucket) reclass(ctx context.Context, name, class string) error {
 		Bucket: b.name, Object: b.prefix + name, ContentType: kind(name), ReplaceMetadata: true, UserMetadata: map[string]string{"X-Amz-Storage-Class": class},
 	}, minio.CopySrcOptions{Bucket: b.name, Object: b.prefix + name})
 	if err != nil {
-		return failed(ctx, err)
+		return answered(ctx, err)
 	}
 	now, err := b.client.StatObject(ctx, b.name, b.prefix+name, minio.StatObjectOptions{})
 	if err != nil {
-		return failed(ctx, err)
+		return answered(ctx, err)
 	}
 	if !sameClass(now.Metadata.Get("X-Amz-Storage-Class"), class) {
 		return &archive.ShelfError{Err: errors.New("the object storage keeps no storage class " + class), Do: fmt.Sprintf("remove %s from DOCKET_ARCHIVE_CLASSES, or name a class that the storage has", class)}

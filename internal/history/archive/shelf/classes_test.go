@@ -24,6 +24,7 @@ type storage struct {
 	mu      sync.Mutex
 	classes map[string]string // by key; empty: STANDARD
 	ignores bool              // it keeps no classes
+	refuses string            // a key that it does not copy
 	copied  []string
 }
 
@@ -48,6 +49,11 @@ func (s *storage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		from, err := url.PathUnescape(r.Header.Get("X-Amz-Copy-Source"))
 		if err != nil || r.Header.Get("X-Amz-Metadata-Directive") != "REPLACE" || strings.TrimPrefix(from, "/") != "bucket/"+key {
 			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		if key == s.refuses {
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, `<Error><Code>InvalidObjectState</Code><Key>`+key+`</Key></Error>`)
 			return
 		}
 		s.classes[key], s.copied = class, append(s.copied, key)
@@ -126,6 +132,23 @@ func TestAge_StopsBetweenFiles(t *testing.T) {
 	})
 	if n != 1 || !errors.Is(err, over) || len(s.copied) != 1 {
 		t.Errorf("%d files, %v, copied %v", n, err, s.copied)
+	}
+}
+
+// One file that the storage does not copy is named, and stops no other. The next look tries it again.
+func TestAge_OneRefusedFile(t *testing.T) {
+	t.Parallel()
+	s := &storage{classes: map[string]string{oldPart: "STANDARD", midPart: "STANDARD", newPart: "STANDARD"}, refuses: midPart}
+	b := classed(t, s, "0:GLACIER_IR")
+	n, err := b.Age(t.Context(), always)
+	var aging *archive.AgingError
+	var shelf *archive.ShelfError
+	if n != 2 || !errors.As(err, &aging) || aging.All != 1 || aging.Files[0].File != strings.TrimPrefix(midPart, "p/") || !strings.Contains(err.Error(), "InvalidObjectState") || !errors.As(err, &shelf) || shelf.Hint() == "" {
+		t.Fatalf("%d files, %v, copied %v", n, err, s.copied)
+	}
+	s.refuses = ""
+	if n, err := b.Age(t.Context(), always); n != 1 || err != nil || s.classes[midPart] != "GLACIER_IR" {
+		t.Errorf("again: %d files, %v", n, err)
 	}
 }
 

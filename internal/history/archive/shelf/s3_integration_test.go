@@ -236,3 +236,32 @@ func TestBucket_CutUploadLeavesNothing(t *testing.T) {
 type iotest struct{}
 
 func (iotest) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+// The server of the tests keeps no storage classes, as many do not. The first file tells it, and all files stay as they were.
+func TestBucket_AgeWithoutClasses(t *testing.T) {
+	t.Parallel()
+	server := testenv.S3(t, "aging")
+	shelf := opened(t, "s3://aging/p", settings(t, server, "DOCKET_ARCHIVE_TO=s3://aging/p", "DOCKET_ARCHIVE_CLASSES=0:STANDARD_IA"))
+	names := []string{strings.TrimPrefix(oldPart, "p/"), strings.TrimPrefix(newPart, "p/"), strings.TrimPrefix(manifest, "p/")}
+	for _, name := range names {
+		if err := shelf.Put(t.Context(), name, strings.NewReader("rows of "+name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n, err := shelf.(archive.Aging).Age(t.Context(), always)
+	var aging *archive.AgingError
+	if n != 0 || !errors.As(err, &aging) || aging.All != 1 || aging.Files[0].File == "" || !strings.Contains(err.Error(), "keeps no storage class") {
+		t.Errorf("%d files, %v", n, err)
+	}
+	for _, name := range names {
+		r, err := shelf.Get(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(r)
+		_ = r.Close()
+		if err != nil || string(got) != "rows of "+name {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+}

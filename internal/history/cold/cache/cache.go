@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"docket/internal/history/archive"
@@ -44,6 +45,8 @@ type Cache struct {
 	claim Claim
 	now   func() time.Time
 
+	hits, misses, hitBytes atomic.Int64
+
 	mu    sync.Mutex
 	asks  map[string][]time.Time // by SHA-256, the last ones
 	queue chan wanted
@@ -74,6 +77,37 @@ func Open(c Config) (*Cache, error) {
 		return nil, fmt.Errorf("clean the cache: %w", err)
 	}
 	return k, nil
+}
+
+// Counts are what a cache did since it was opened.
+type Counts struct {
+	Hits, Misses int64 // reads of a file, or of a part of one, that it had or did not have
+	HitBytes     int64 // that it gave
+}
+
+// Counts returns what the cache did. A nil cache did nothing.
+func (c *Cache) Counts() Counts {
+	if c == nil {
+		return Counts{}
+	}
+	return Counts{c.hits.Load(), c.misses.Load(), c.hitBytes.Load()}
+}
+
+// Size returns the bytes of all files in the directory, also of other processes. Files that come or go meanwhile may count.
+func (c *Cache) Size() (bytes int64, err error) {
+	if c == nil {
+		return 0, nil
+	}
+	names, err := os.ReadDir(c.dir)
+	if err != nil {
+		return 0, err
+	}
+	for _, n := range names {
+		if info, err := n.Info(); err == nil && nameForm.MatchString(n.Name()) {
+			bytes += info.Size()
+		}
+	}
+	return bytes, nil
 }
 
 // asked notes that a question needs a file, and queues it for a fetch once it is asked for often.

@@ -76,8 +76,10 @@ func (s *Shelf) cached(ctx context.Context, of archive.File, offset, length int6
 		s.cache.remove(of)
 	}
 	if err != nil {
+		s.cache.misses.Add(1)
 		return nil
 	}
+	s.cache.hits.Add(1)
 	return &reader{ctx: ctx, shelf: s, from: o, of: of, at: offset, end: offset + length}
 }
 
@@ -116,6 +118,7 @@ func (r *reader) Read(p []byte) (int, error) {
 	}
 	k := copy(p, r.left)
 	r.left, r.at = r.left[k:], r.at+int64(k)
+	r.shelf.cache.hitBytes.Add(int64(k))
 	return k, nil
 }
 

@@ -30,10 +30,14 @@ func (p *printer) ended(b complete.Begun, f complete.Facts) *reader.Completeness
 
 // endedStates is ended for states and flips.
 func (p *printer) endedStates(b complete.Begun, f complete.Facts, m state.Mark) *reader.Completeness {
-	if p.Sys.Complete == nil {
+	if p.Sys.Complete == nil && p.parts.Err() == nil {
 		return nil
 	}
-	c := b.EndStates(f, m.StoredBefore)
+	c := reader.Completeness{}
+	if p.parts.Err() == nil {
+		c = b.EndStates(f, m.StoredBefore)
+	}
+	c.Lack(&p.parts)
 	return &c
 }
 

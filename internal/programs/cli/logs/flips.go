@@ -11,6 +11,7 @@ import (
 
 	"docket/internal/errclass"
 	"docket/internal/history/complete"
+	"docket/internal/history/reader"
 	"docket/internal/history/state"
 	"docket/internal/programs/cli/frame"
 	"docket/internal/programs/cli/term"
@@ -35,7 +36,7 @@ const (
 
 // Flips makes the command that lists changes of verdicts.
 func Flips(call frame.Call) *cobra.Command {
-	fl := &flips{printer: &printer{Call: call}}
+	fl := &flips{printer: &printer{Call: call.Asking()}}
 	c := &cobra.Command{
 		Use: "flips [flags]", Short: "List changes of verdicts, by subject and path", DisableFlagsInUseLine: true,
 		Long: "List flips: decisions with another verdict than the subject got on that path before. The newest come first.\n\n" +
@@ -81,15 +82,12 @@ func (fl *flips) query(c *cobra.Command) (q state.FlipQuery, err error) {
 }
 
 func (fl *flips) list(ctx context.Context, q state.FlipQuery) error {
-	if fl.Sys.States == nil {
-		return errInShards
-	}
 	var begun complete.Begun
 	if !fl.follow {
 		begun = begin(ctx, fl.Call, complete.Range{Since: q.Since, Paths: q.Paths})
 	}
 	all, mark, err := fl.Sys.States.Flips(ctx, q)
-	if err != nil {
+	if err = fl.parts.Pass(err); err != nil {
 		return fl.noStates(err)
 	}
 	said := fl.endedStates(begun, complete.Facts{Found: len(all) > 0}, mark)
@@ -97,9 +95,10 @@ func (fl *flips) list(ctx context.Context, q state.FlipQuery) error {
 	case fl.follow:
 		slices.Reverse(all)
 		fl.flow(all)
-		return fl.followed(ctx, q, all)
+		fl.tellPartial()
+		return fl.followed(ctx, q, all, mark)
 	case fl.AsJSON:
-		out := jsonFlips{Flips: []jsonFlip{}, jsonAsOf: asOf(mark, said)}
+		out := jsonFlips{Flips: []jsonFlip{}, jsonAsOf: asOf(mark, said, fl.partial())}
 		for i := range all {
 			out.Flips = append(out.Flips, jsonFlipOf(&all[i]))
 		}
@@ -111,7 +110,11 @@ func (fl *flips) list(ctx context.Context, q state.FlipQuery) error {
 		fl.Tell("no flips match\n")
 	}
 	fl.tellMark(mark)
+	if len(mark.Shards) > 0 {
+		fl.Tell("each shard notes flips between its own decisions: shards may tell of the same change, and none of a change between their decisions\n")
+	}
 	tellComplete(fl.Call, said)
+	fl.endOfShards()
 	if len(all) == q.Limit {
 		fl.Tell("there may be more; -n shows up to %d\n", state.MostFlips)
 	}
@@ -119,14 +122,18 @@ func (fl *flips) list(ctx context.Context, q state.FlipQuery) error {
 }
 
 // followed shows new flips until it is stopped. While the database is away it waits.
-func (fl *flips) followed(ctx context.Context, q state.FlipQuery, shown []state.Flip) error {
-	q.Backward, q.Limit = false, state.MostFlips
+func (fl *flips) followed(ctx context.Context, q state.FlipQuery, shown []state.Flip, from state.Mark) error {
+	q.Backward, q.Limit, q.Places = false, state.MostFlips, from.Newest
 	if n := len(shown); n > 0 {
 		q.After = shown[n-1].ID
 	}
 	away := false
+	lacking := fl.parts.Err()
 	for {
-		all, _, err := fl.Sys.States.Flips(ctx, q)
+		all, mark, err := fl.Sys.States.Flips(ctx, q)
+		if ctx.Err() == nil && (err == nil || reader.AsPartial(err) != nil) {
+			lacking, err = fl.lack(lacking, err), nil
+		}
 		switch {
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // following ends when it is told to
@@ -143,9 +150,7 @@ func (fl *flips) followed(ctx context.Context, q state.FlipQuery, shown []state.
 				fl.Tell("%s answers again\n", fl.Source())
 			}
 			fl.flow(all)
-			if n := len(all); n > 0 {
-				q.After = all[n-1].ID
-			}
+			q = q.Next(all, mark)
 		}
 		if len(all) < q.Limit && !frame.Sleep(ctx, fl.every) {
 			return nil
@@ -213,11 +218,12 @@ type jsonFlip struct {
 	WasID       string     `json:"was_decision_id"`
 	StoredAt    *time.Time `json:"stored_at"`
 	Late        bool       `json:"late"`
+	Shard       string     `json:"shard,omitempty"`
 }
 
 func jsonFlipOf(f *state.Flip) jsonFlip {
 	return jsonFlip{
 		ID: f.ID, Subject: f.Subject, Path: f.Path, Was: string(f.Was), Verdict: string(f.Verdict), WasRevision: f.WasRevision, Revision: f.Revision,
-		Timestamp: frame.UTC(f.Time), DecisionID: f.Version.ID, WasTime: frame.UTC(f.WasVersion.Time), WasID: f.WasVersion.ID, StoredAt: frame.UTC(f.StoredAt), Late: f.Late,
+		Timestamp: frame.UTC(f.Time), DecisionID: f.Version.ID, WasTime: frame.UTC(f.WasVersion.Time), WasID: f.WasVersion.ID, StoredAt: frame.UTC(f.StoredAt), Late: f.Late, Shard: f.Shard,
 	}
 }

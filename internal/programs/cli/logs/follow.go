@@ -58,7 +58,7 @@ func (l *search) followed(ctx context.Context, f reader.Filter) error {
 }
 
 // lack prints which shards do not answer, if that has changed. Their decisions come when they answer again.
-func (l *search) lack(before, now error) error {
+func (l *printer) lack(before, now error) error {
 	var names []string
 	l.parts = reader.Parts{}
 	_ = l.parts.Pass(now) // nothing else comes here
@@ -88,12 +88,14 @@ func (l *search) lastOnes(ctx context.Context, f reader.Filter) (map[string]bool
 	shown := map[string]bool{}
 	after, began := "", l.Now()
 	bounded, _ := reader.Bound(f, false, began)
+	var gaps []reader.Gap
 	for len(all) < l.limit && l.Now().Sub(began) < searchingTime {
 		found, err := l.Sys.Decisions.Search(ctx, bounded, reader.Page{Limit: min(l.limit-len(all), reader.MaxLimit), After: after, Payload: l.full})
 		if err = l.parts.Pass(err); err != nil {
 			return nil, err
 		}
 		all = append(all, found.Decisions...)
+		gaps = withGaps(gaps, found.NotLooked)
 		if after = found.Next; after == "" {
 			break
 		}
@@ -104,5 +106,8 @@ func (l *search) lastOnes(ctx context.Context, f reader.Filter) (map[string]bool
 	}
 	l.tellEdits(l.edits(ctx, all, l.full))
 	l.flow(all, l.view)
+	for _, gap := range reader.GapTexts(gaps) {
+		l.Tell("not looked at completely: %s\n", gap)
+	}
 	return shown, nil
 }

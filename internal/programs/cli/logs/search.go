@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -155,7 +156,7 @@ func (l *search) searched(ctx context.Context, f reader.Filter) error {
 		unknown := l.edits(ctx, found.Decisions, l.full)
 		n += len(found.Decisions)
 		after = found.Next
-		gaps = append(gaps, found.NotLooked...)
+		gaps = withGaps(gaps, found.NotLooked)
 		archived += fromArchives(found.Decisions)
 		spent := l.Now().Sub(began) >= searchingTime
 		last := after == "" || n >= l.limit || spent || ctx.Err() != nil
@@ -214,6 +215,16 @@ func (l *search) tellLater(f reader.Filter, later time.Time) {
 	}
 	f.Since = later
 	l.Tell("decisions dated more than %s ahead of now are not shown. To list them:\n  %s\n", term.Span(reader.AheadTolerance), strings.Join(append([]string{l.Program, "logs"}, decisionWords(f)...), " "))
+}
+
+// withGaps adds places that were not looked at completely, each once.
+func withGaps(all, more []reader.Gap) []reader.Gap {
+	for _, g := range more {
+		if !slices.Contains(all, g) {
+			all = append(all, g)
+		}
+	}
+	return all
 }
 
 // fromArchives counts the decisions that are only in archives.

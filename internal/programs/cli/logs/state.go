@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -27,7 +28,7 @@ const defaultStates = 100
 
 // State makes the command that shows the newest answers of a subject.
 func State(call frame.Call) *cobra.Command {
-	st := &states{printer: &printer{Call: call}}
+	st := &states{printer: &printer{Call: call.Asking()}}
 	c := &cobra.Command{
 		Use: "state SUBJECT [flags]", Short: "Show the newest answer that a subject gets, by path, and since when", DisableFlagsInUseLine: true,
 		Long: "Show the newest answer that a subject gets on each path, and since when it gets it.\n\n" +
@@ -70,23 +71,17 @@ func legiblePaths(paths []string) error {
 	return nil
 }
 
-// errInShards says why there are no states with several shards.
-var errInShards = errors.New("each shard keeps its own states, and the decisions of a subject are in all shards: state and flips cannot ask several")
-
 func (st *states) show(ctx context.Context, subject string) error {
-	if st.Sys.States == nil {
-		return errInShards
-	}
 	begun := begin(ctx, st.Call, complete.Range{Paths: st.paths})
 	all, mark, err := st.Sys.States.States(ctx, subject, st.paths, st.limit+1)
-	if err != nil {
+	if err = st.parts.Pass(err); err != nil {
 		return st.noStates(err)
 	}
 	more := len(all) > st.limit
 	said := st.endedStates(begun, complete.Facts{Found: len(all) > 0, Partly: len(all) == 0 && mark.FullAt != nil}, mark)
 	all = all[:min(len(all), st.limit)]
 	if st.AsJSON {
-		out := jsonStates{States: []jsonState{}, More: more, jsonAsOf: asOf(mark, said)}
+		out := jsonStates{States: []jsonState{}, More: more, jsonAsOf: asOf(mark, said, st.partial())}
 		for i := range all {
 			out.States = append(out.States, jsonStateOf(&all[i]))
 		}
@@ -96,6 +91,7 @@ func (st *states) show(ctx context.Context, subject string) error {
 	}
 	st.tellMark(mark)
 	tellComplete(st.Call, said)
+	st.endOfShards()
 	if more {
 		st.Tell("there are more paths; choose some with --path\n")
 	}
@@ -129,7 +125,7 @@ func (st *states) stateRows(all []state.State) {
 			before = string(s.Before.Verdict)
 		}
 		since := s.Since.Time.Format(instant)
-		if s.Late > 0 {
+		if s.Doubtful() {
 			since += " ?"
 		}
 		rows = append(rows, []term.Cell{
@@ -138,34 +134,50 @@ func (st *states) stateRows(all []state.State) {
 		})
 	}
 	st.Table(columns, rows, "")
+	late, early := false, false
 	for i := range all {
-		if all[i].Late > 0 {
-			st.Tell("a time with ? is uncertain: decisions that came late had another verdict after that time; docket why finds since when\n")
-			return
-		}
+		late, early = late || all[i].Late > 0, early || all[i].SinceAtLatest
+	}
+	if late {
+		st.Tell("a time with ? is uncertain: decisions that came late had another verdict after that time; docket why finds since when\n")
+	}
+	if early {
+		st.Tell("a time with ? is uncertain: several shards had the verdict, and it may be older; docket why finds since when\n")
 	}
 }
 
 // tellMark says what the states have.
 func (p *printer) tellMark(m state.Mark) {
 	p.Tell("decisions stored before %s are in it", m.StoredBefore.Format("2006-01-02 15:04:05Z"))
+	if len(m.Shards) > 0 {
+		p.Tell(", of the shards %s", strings.Join(m.Shards, ", "))
+	}
 	if m.FullAt != nil {
 		p.Tell("; some subjects had no room (DOCKET_STATES_MAX), last at %s", m.FullAt.UTC().Format("2006-01-02 15:04:05Z"))
 	}
 	p.Tell("\n")
 }
 
+// endOfShards prints at the end of a text which shards are missing. JSON has it in it.
+func (p *printer) endOfShards() {
+	if !p.AsJSON {
+		p.tellPartial()
+	}
+}
+
 // jsonAsOf says what states and flips have.
 type jsonAsOf struct {
 	*reader.Completeness
+	jsonPartial
+	Shards       []string   `json:"shards,omitempty"`
 	StoredBefore *time.Time `json:"stored_before"`
 	StoredSince  *time.Time `json:"stored_since"`
 	SubjectsBy   string     `json:"subjects_by"`
 	FullAt       *time.Time `json:"full_at,omitempty"`
 }
 
-func asOf(m state.Mark, said *reader.Completeness) jsonAsOf {
-	out := jsonAsOf{Completeness: said, StoredBefore: frame.UTC(m.StoredBefore), StoredSince: frame.UTC(m.StoredSince), SubjectsBy: m.SubjectsBy}
+func asOf(m state.Mark, said *reader.Completeness, lacks jsonPartial) jsonAsOf {
+	out := jsonAsOf{Completeness: said, jsonPartial: lacks, Shards: m.Shards, StoredBefore: frame.UTC(m.StoredBefore), StoredSince: frame.UTC(m.StoredSince), SubjectsBy: m.SubjectsBy}
 	if m.FullAt != nil {
 		out.FullAt = frame.UTC(*m.FullAt)
 	}
@@ -193,6 +205,9 @@ type jsonState struct {
 	VersionID string      `json:"version_id"`
 	Before    *jsonBefore `json:"before,omitempty"`
 	Late      int64       `json:"late"`
+	// SinceAtLatest and Shards are only in answers of several shards.
+	SinceAtLatest bool     `json:"since_at_latest,omitempty"`
+	Shards        []string `json:"shards,omitempty"`
 }
 
 type jsonBefore struct {
@@ -205,6 +220,7 @@ func jsonStateOf(s *state.State) jsonState {
 	out := jsonState{
 		Subject: s.Subject, Path: s.Path, Verdict: string(s.Verdict), Revision: s.Revision, Hash: hex.EncodeToString(s.Hash[:]), Since: frame.UTC(s.Since.Time), SinceID: s.Since.ID,
 		LastSeen: frame.UTC(s.LastSeen), Decisions: s.Decisions, VersionTS: frame.UTC(s.Version.Time), VersionID: s.Version.ID, Late: s.Late,
+		SinceAtLatest: s.SinceAtLatest, Shards: s.Shards,
 	}
 	if b := s.Before; b != nil {
 		out.Before = &jsonBefore{string(b.Verdict), frame.UTC(b.Time), b.ID}

@@ -22,6 +22,7 @@ import (
 	"docket/internal/history/complete"
 	"docket/internal/history/lookup"
 	"docket/internal/history/reader"
+	"docket/internal/history/state"
 	"docket/internal/programs/cli"
 	"docket/internal/programs/cli/frame"
 	"docket/internal/programs/cli/pick"
@@ -91,6 +92,7 @@ type world struct {
 	book     *book
 	store    *readertest.Store
 	states   *readertest.States // nil: no desk keeps them
+	joined   state.Store        // those of several shards, in the place of states
 	many     reader.Store       // several shards in the place of store; nil: there are none
 	out, err buffer             // of the last call
 	trial    *trial
@@ -177,8 +179,12 @@ func (w *world) open(settings config.Settings) *frame.System {
 		}
 		return w.backlog(ctx)
 	}
+	sys.States = &readertest.States{}
 	if w.states != nil {
 		sys.States = w.states
+	}
+	if w.joined != nil {
+		sys.States = w.joined
 	}
 	if w.trial != nil {
 		sys.Trial = w.trial
