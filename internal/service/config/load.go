@@ -49,8 +49,23 @@ type Judges map[string]func(text string) (wrong string)
 
 // LoadWith is Load with judges.
 func LoadWith(p Program, environ []string, judges Judges) (Settings, []Complaint, error) {
-	l := loader{program: p, bad: map[string]bool{}, judges: judges}
+	return load(p, environ, judges, nil)
+}
+
+// LoadKafka is Load for commands that need the brokers alone: no setting about a database is required, read or judged.
+func LoadKafka(p Program, environ []string) (Settings, []Complaint, error) {
+	return load(p, environ, nil, []string{databaseVariable, urlsVariable})
+}
+
+// load leaves out the settings that are spared.
+func load(p Program, environ []string, judges Judges, spared []string) (Settings, []Complaint, error) {
+	l := loader{program: p, bad: map[string]bool{}, judges: judges, kafkaAlone: len(spared) > 0}
 	l.complaints, l.values = withFile(ours(environ))
+	for _, name := range spared {
+		l.bad[name] = true
+		delete(l.values, name)
+		delete(l.values, name+fileSuffix)
+	}
 	for _, c := range l.complaints {
 		l.bad[c.Variable] = true
 	}
@@ -108,6 +123,7 @@ type loader struct {
 	complaints Complaints
 	warnings   []Complaint
 	judges     Judges
+	kafkaAlone bool            // no database is looked at
 	bad        map[string]bool // variables already complained about, and those of other programs: no complaint on their account
 }
 

@@ -110,6 +110,7 @@ func TestUse_CheckedBeforeSettings(t *testing.T) {
 		"settings":      {"x"},
 		"state":         {"", "a b", "a -n 0", "a --path="},
 		"flips":         {"x", "-n 0", "--every 2s", "--since nonsense", "--subject="},
+		"topics create": {"x", "--bogus", "--partitions 0", "--replication x"},
 		"stats":         {"x", "--since nonsense", "--by x", "--step x", "-n 0"},
 		"verify":        {"x", "--since nonsense", "--from x", "--from a/b/c", "--spool="},
 		"version":       {"x"},
