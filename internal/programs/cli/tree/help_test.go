@@ -85,6 +85,7 @@ func TestUse_CheckedBeforeSettings(t *testing.T) {
 		"check":           {"x", "--bogus"},
 		"classify":        {"", "--bogus"},
 		"config validate": {"x", "consume dsk", "--bogus"},
+		"config print":    {"", "x", "consume desk", "--bogus"},
 		"completion bash": {"x"}, "completion zsh": {"x"}, "completion fish": {"x"}, "completion powershell": {"x"},
 		"diff":          {"", "a", "a b c", "a b --at-a x", "a b --at-b x"},
 		"dlq edit":      {"", "a b", "a0a0a0", "a0a0a0 --operator mara", "a0 --file x --yes --operator mara --reason x", "a0a0a0 --wait --detach"},
