@@ -13,6 +13,9 @@ import (
 	"k8s.io/kubernetes/pkg/apis/apps"
 	_ "k8s.io/kubernetes/pkg/apis/apps/install"
 	appsvalidation "k8s.io/kubernetes/pkg/apis/apps/validation"
+	"k8s.io/kubernetes/pkg/apis/autoscaling"
+	_ "k8s.io/kubernetes/pkg/apis/autoscaling/install"
+	autoscalingvalidation "k8s.io/kubernetes/pkg/apis/autoscaling/validation"
 	"k8s.io/kubernetes/pkg/apis/batch"
 	_ "k8s.io/kubernetes/pkg/apis/batch/install"
 	batchvalidation "k8s.io/kubernetes/pkg/apis/batch/validation"
@@ -95,6 +98,12 @@ func validate(object runtime.Object) (field.ErrorList, error) {
 		single := core.IPFamilyPolicySingleStack
 		o.Spec.IPFamilyPolicy = &single
 		return corevalidation.ValidateServiceCreate(o), nil
+	case *core.Pod:
+		return corevalidation.ValidatePodCreate(o, pods), nil
+	case *autoscaling.HorizontalPodAutoscaler:
+		return autoscalingvalidation.ValidateHorizontalPodAutoscaler(o, autoscalingvalidation.HorizontalPodAutoscalerSpecValidationOptions{}), nil
+	case *networking.Ingress:
+		return networkingvalidation.ValidateIngressCreate(o), nil
 	case *core.ServiceAccount:
 		return corevalidation.ValidateServiceAccount(o), nil
 	case *core.ConfigMap:

@@ -83,7 +83,7 @@ func TestNotes_TopicsOfLanes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"--topic decision-logs-urgent", "--topic decision-logs-bulk"} {
+	for _, want := range []string{"exec statefulset/docket-consumer -- docket topics create --dry-run"} {
 		if strings.Count(notes, want) != 1 {
 			t.Errorf("the notes do not name %q once:\n%s", want, notes)
 		}

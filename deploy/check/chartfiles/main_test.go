@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -71,8 +72,10 @@ func TestTemplates_NameExistingSettings(t *testing.T) {
 			names[s.Name+"_FILE"] = true
 		}
 	}
-	templates, err := filepath.Glob(filepath.Join(root, chart, "templates", "*"))
-	if err != nil || len(templates) < 10 {
+	templates, err := filepath.Glob(filepath.Join(root, chart, "templates", "*.*"))
+	inside, insideErr := filepath.Glob(filepath.Join(root, chart, "templates", "*", "*.*"))
+	templates = append(templates, inside...)
+	if err = errors.Join(err, insideErr); err != nil || len(templates) < 10 {
 		t.Fatalf("%d templates, %v", len(templates), err)
 	}
 	found := 0

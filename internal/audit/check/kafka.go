@@ -108,7 +108,13 @@ func topic(s config.Settings, t kafka.Topic, src sources) []Result {
 	owned(s, t, src, &r)
 	permissions(s, t, &r)
 	retries(s, t, &r)
-	durability(t, &r)
+	fits(s, t, src, &r)
+	return r.results(describe(s, t))
+}
+
+// fits checks the settings of a topic that exists.
+func fits(s config.Settings, t kafka.Topic, src sources, r *report) {
+	durability(t, r)
 	if isSource(s, t) && t.Partitions < src.partitions {
 		r.add(Warn, fmt.Sprintf("%d partitions, fewer than the %d of %s: at most %d consumers share this lane", t.Partitions, src.partitions, s.KafkaTopic, t.Partitions),
 			fmt.Sprintf("kafka-topics.sh --alter --topic %s --partitions %d", t.Name, src.partitions))
@@ -117,10 +123,9 @@ func topic(s config.Settings, t kafka.Topic, src sources) []Result {
 	case t.ConfigErr != nil:
 		r.add(Warn, "no permission to read its settings, so they were not checked", grant("topic", t.Name, "DESCRIBE_CONFIGS"))
 	default:
-		kept(s, t, &r)
-		large(s, t, src, &r)
+		kept(s, t, r)
+		large(s, t, src, r)
 	}
-	return r.results(describe(s, t))
 }
 
 // create returns the command that creates a topic. That of a lane has as many partitions as that of the default lane,
@@ -134,7 +139,7 @@ func create(s config.Settings, t kafka.Topic, src sources) string {
 	if lane := s.LaneName(t.Name); lane != "" && t.Name != s.KafkaTopic {
 		text += "; or remove " + lane + " from DOCKET_LANES"
 	}
-	return text
+	return text + "; docket topics create makes all that are missing"
 }
 
 // extra returns settings for a new topic of this kind.

@@ -52,7 +52,7 @@ func run(env Env) int {
 	if err != nil {
 		return Unopened(env, err)
 	}
-	return Serve(env, p.Run, p.Close)
+	return Serve(env, p)
 }
 
 // Begin loads the settings of a program that is to run and makes its log. Where anything is wrong it says so, and code is not
@@ -73,12 +73,14 @@ func Begin(env Env) (s config.Settings, log zerolog.Logger, code int) {
 }
 
 // Serve runs a program until it ends or a signal stops it, closes it and returns the exit code. A second signal ends at once.
-func Serve(env Env, run func(context.Context) error, release func()) int {
+// A service manager that listens is told how the program is.
+func Serve(env Env, p app.Served) int {
+	run := app.Notified(env.Environ, p, func(err error) { say(env.Stderr, "%s: %v\n", env.Called(), err) })
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	ended := make(chan error, 1)
 	go func() { ended <- run(ctx) }()
-	return await(env, stop, ended, release)
+	return await(env, stop, ended, p.Close)
 }
 
 // Unopened says why a program did not start. Settings that only the driver can judge are wrong settings all the same.

@@ -43,7 +43,7 @@ func Run() cli.Command {
 			if err != nil {
 				return cli.Unopened(env, err)
 			}
-			return cli.Serve(env, p.Run, p.Close)
+			return cli.Serve(env, p)
 		},
 	}
 }

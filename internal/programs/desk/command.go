@@ -106,5 +106,5 @@ func Main(env cli.Env, args []string) int {
 	if err != nil {
 		return cli.Unopened(env, err)
 	}
-	return cli.Serve(env, p.Run, p.Close)
+	return cli.Serve(env, p)
 }

@@ -116,14 +116,16 @@ func open(s config.Settings, o Options, log zerolog.Logger, reg prometheus.Regis
 		p.sources = append(p.sources, src)
 		closers = append(closers, src.Close)
 	}
-	telemetry.RegisterLag(func() []telemetry.Lag {
-		var all []telemetry.Lag
-		for _, src := range p.sources {
-			all = append(all, app.Lags(src.Lag())...)
-		}
-		return all
-	}, reg)
+	telemetry.RegisterLag(p.lag, reg)
 	return p, nil
+}
+
+// lag tells how far each partition of both dead-letter topics is behind.
+func (p *parts) lag() (all []telemetry.Lag) {
+	for _, src := range p.sources {
+		all = append(all, app.Lags(src.Lag())...)
+	}
+	return all
 }
 
 // openWatched makes the reader of a watch. It dials nobody.

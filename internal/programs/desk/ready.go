@@ -7,6 +7,7 @@ import (
 	"docket/internal/consumer/pipeline"
 	"docket/internal/service/app"
 	"docket/internal/service/config"
+	"docket/internal/service/telemetry"
 )
 
 // Health says whether the process works: it does unless a batch is stuck. A hold does not count, as a restart does not
@@ -46,6 +47,9 @@ func (p *Program) Readiness() app.Readiness {
 	r.Ready = len(r.Reasons) == 0
 	return r
 }
+
+// Lag tells how many dead letters each partition has that are not entered yet.
+func (p *Program) Lag() []telemetry.Lag { return p.parts.lag() }
 
 func stands(reasons []app.Reason, reason string) bool {
 	for _, r := range reasons {

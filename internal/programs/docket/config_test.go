@@ -81,3 +81,30 @@ func TestConfig_OfEveryProgram(t *testing.T) {
 		}
 	}
 }
+
+// TestConfig_PrintIsAFile prints settings, and reads the print as a file. Secrets are not in it.
+func TestConfig_PrintIsAFile(t *testing.T) {
+	t.Parallel()
+	const planted = "hunter2marker"
+	environ := []string{"DOCKET_DATABASE_URL=postgres://u:" + planted + "@db/x", "DOCKET_LANES=urgent", "DOCKET_COLLECTOR_ADDR=127.0.0.1:8085", "DOCKET_HTTP_ADDR=127.0.0.1:1"}
+	for _, program := range []string{"consume", "replay", "collect", "desk"} {
+		first := callAs("docket", environ, nil, "config", "print", program)
+		if first.Code != cli.Done || first.Err != "" || !strings.Contains(first.Out, "http_addr: 127.0.0.1:1  # environment\n") || strings.Contains(first.Out, planted) {
+			t.Fatalf("%s: exit %d\n%s%s", program, first.Code, first.Out, first.Err)
+		}
+		if wants := "# database_url: set, not shown (environment)\n"; strings.Contains(first.Out, wants) == (program == "collect") {
+			t.Errorf("%s: %s", program, first.Out)
+		}
+		again := callAs("docket", environ[:1], nil, "config", "print", program, "--config", configured(t, first.Out))
+		if again.Code != cli.Done || strings.ReplaceAll(again.Out, "# file\n", "# default\n") != strings.ReplaceAll(first.Out, "# environment\n", "# default\n") {
+			t.Errorf("%s: exit %d\n%s%s", program, again.Code, again.Out, again.Err)
+		}
+		if json := callAs("docket", environ, nil, "config", "print", program, "--json"); json.Code != cli.Done || strings.Contains(json.Out, planted) || !strings.Contains(json.Out, `"source": "environment"`) {
+			t.Errorf("%s: exit %d\n%s%s", program, json.Code, json.Out, json.Err)
+		}
+	}
+	wrong := callAs("docket", []string{"DOCKET_LOG_LEVEL=loud", "DOCKET_LANES=slow"}, nil, "config", "print", "consume")
+	if wrong.Code != cli.Misuse || wrong.Out != "" || strings.Count(wrong.Err, "\n") != 3 {
+		t.Errorf("exit %d\n%s%s", wrong.Code, wrong.Out, wrong.Err)
+	}
+}

@@ -49,16 +49,31 @@ type Judges map[string]func(text string) (wrong string)
 
 // LoadWith is Load with judges.
 func LoadWith(p Program, environ []string, judges Judges) (Settings, []Complaint, error) {
-	return LoadWithout(p, environ, judges)
+	return load(p, environ, judges, nil, nil)
 }
 
 // LoadWithout is [LoadWith] where settings that are required otherwise need not be set.
 func LoadWithout(p Program, environ []string, judges Judges, variables ...string) (Settings, []Complaint, error) {
-	l := loader{program: p, bad: map[string]bool{}, judges: judges, without: map[string]bool{}}
-	for _, v := range variables {
+	return load(p, environ, judges, variables, nil)
+}
+
+// LoadKafka is Load for commands that need the brokers alone: no setting about a database is required, read or judged.
+func LoadKafka(p Program, environ []string) (Settings, []Complaint, error) {
+	return load(p, environ, nil, nil, []string{databaseVariable, urlsVariable})
+}
+
+// load requires no setting of without, and leaves out those that are spared.
+func load(p Program, environ []string, judges Judges, without, spared []string) (Settings, []Complaint, error) {
+	l := loader{program: p, bad: map[string]bool{}, judges: judges, without: map[string]bool{}, kafkaAlone: len(spared) > 0}
+	for _, v := range without {
 		l.without[v] = true
 	}
 	l.complaints, l.values = withFile(ours(environ))
+	for _, name := range spared {
+		l.bad[name] = true
+		delete(l.values, name)
+		delete(l.values, name+fileSuffix)
+	}
 	for _, c := range l.complaints {
 		l.bad[c.Variable] = true
 	}
@@ -117,6 +132,7 @@ type loader struct {
 	warnings   []Complaint
 	judges     Judges
 	without    map[string]bool // settings that need not be set
+	kafkaAlone bool            // no database is looked at
 	bad        map[string]bool // variables already complained about, and those of other programs: no complaint on their account
 }
 

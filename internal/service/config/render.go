@@ -85,6 +85,7 @@ programs parse:
   in ` + "`DOCKET_CONFIG`" + `. A key is the name without ` + "`DOCKET_`" + ` in small letters, as in
   ` + "`kafka_brokers: [kafka-1:9092, kafka-2:9092]`" + `. A variable of the environment wins. An unknown key
   is an error. ` + "`docket config validate --config docket.yaml`" + ` checks everything without connecting.
+  ` + "`docket config print consume`" + ` prints the settings of a program with their sources, as such a file.
   Secrets may be in the file: let only Docket read it. A change of the file needs a restart.
 - A program lists all wrong settings at once, one per line on standard error, and exits with 2. This
   includes settings that contradict each other, and misspelled names.

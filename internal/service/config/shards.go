@@ -173,7 +173,7 @@ func (l *loader) shards() {
 	if !whole {
 		return
 	}
-	if s.shards = m; named && (l.program == Collector || l.fine(urlsVariable)) {
+	if s.shards = m; named && (l.program == Collector || l.kafkaAlone || l.fine(urlsVariable)) {
 		*s = s.ofShard(s.ShardName)
 	}
 }

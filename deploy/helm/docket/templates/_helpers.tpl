@@ -37,6 +37,26 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | trunc 63 | trimAll "._-" | quo
 app.kubernetes.io/part-of: docket
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimAll "._-" }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* Labels of one place, without those that commonLabels has: a key may come once. Dict: root, own. */}}
+{{- define "docket.moreLabels" -}}
+{{- $more := dict }}
+{{- range $name, $value := .own }}{{ if not (hasKey $.root.Values.commonLabels $name) }}{{ $_ := set $more $name $value }}{{ end }}{{ end }}
+{{- with $more }}{{ toYaml . }}{{ end }}
+{{- end }}
+
+{{/* The annotations of an object: those of all, then its own. Dict: root, own. */}}
+{{- define "docket.annotations" -}}
+{{- $all := dict }}
+{{- range $name, $value := .root.Values.commonAnnotations }}{{ $_ := set $all $name $value }}{{ end }}
+{{- range $name, $value := .own }}{{ $_ := set $all $name $value }}{{ end }}
+{{- with $all }}
+  annotations: {{- toYaml . | nindent 4 }}
+{{- end }}
 {{- end }}
 
 {{- define "docket.labels" -}}
@@ -80,11 +100,13 @@ app.kubernetes.io/component: {{ .name }}
 {{- $group := $settings.DOCKET_KAFKA_GROUP | default "docket" -}}
 {{- $topics := dict "urgent" $settings.DOCKET_KAFKA_URGENT_TOPIC "bulk" $settings.DOCKET_KAFKA_BULK_TOPIC -}}
 {{- $groups := dict "urgent" $settings.DOCKET_URGENT_GROUP "bulk" $settings.DOCKET_BULK_GROUP -}}
-- {lane: default, topic: {{ $topic | quote }}, group: {{ $group | quote }}}
+{{- /* A shard has groups of its own. */}}
+{{- $shard := ternary (printf "-%s" .Values.shards.name) "" (ne .Values.shards.name "") }}
+- {lane: default, topic: {{ $topic | quote }}, group: {{ printf "%s%s" $group $shard | quote }}}
 {{- range .Values.lanes.names }}
 - lane: {{ . }}
   topic: {{ get $topics . | default (printf "%s-%s" $topic .) | quote }}
-  group: {{ get $groups . | default (printf "%s-%s" $group .) | quote }}
+  group: {{ ternary (printf "%s%s" (get $groups .) $shard) (printf "%s%s-%s" $group $shard .) (ne (get $groups . | default "") "") | quote }}
 {{- end }}
 {{- end }}
 

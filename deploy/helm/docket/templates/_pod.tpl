@@ -43,6 +43,12 @@
 - name: DOCKET_LANES
   value: {{ join "," . | quote }}
 {{- end }}
+{{- with $v.shards.ranges }}
+- name: DOCKET_SHARDS
+  value: {{ join "," . | quote }}
+- name: DOCKET_SHARD
+  value: {{ $v.shards.name | quote }}
+{{- end }}
 {{- if include "docket.limited" . }}
 {{- include "docket.limits" . }}
 {{- end }}
@@ -165,24 +171,6 @@
 {{- end }}
 {{- end }}
 
-{{/* fsGroup lets the user read Secrets and write to a new volume. OnRootMismatch: a large spool is not walked at each start. */}}
-{{- define "docket.podSecurity" -}}
-runAsNonRoot: true
-runAsUser: 65532
-runAsGroup: 65532
-fsGroup: 65532
-fsGroupChangePolicy: OnRootMismatch
-seccompProfile: {type: RuntimeDefault}
-{{- end }}
-
-{{- define "docket.containerSecurity" -}}
-allowPrivilegeEscalation: false
-privileged: false
-readOnlyRootFilesystem: true
-runAsNonRoot: true
-capabilities: {drop: [ALL]}
-{{- end }}
-
 {{- define "docket.probes" -}}
 {{- with .root.Values.probes }}
 startupProbe:
@@ -211,9 +199,7 @@ readinessProbe:
 {{- define "docket.podTemplate" -}}
 metadata:
   labels:
-    {{- with .values.podLabels }}
-    {{- toYaml . | nindent 4 }}
-    {{- end }}
+    {{- include "docket.moreLabels" (dict "root" .root "own" .values.podLabels) | nindent 4 }}
     {{- include "docket.labels" . | nindent 4 }}
   {{- with .values.podAnnotations }}
   annotations: {{- toYaml . | nindent 4 }}
@@ -224,7 +210,7 @@ spec:
   # A Service called docket would put variables that begin with DOCKET_ into each pod.
   enableServiceLinks: false
   terminationGracePeriodSeconds: {{ add (int64 .root.Values.shutdownTimeoutSeconds) (int64 .root.Values.terminationMarginSeconds) }}
-  securityContext: {{- include "docket.podSecurity" . | nindent 4 }}
+  securityContext: {{- toYaml .root.Values.podSecurityContext | nindent 4 }}
   {{- with .root.Values.imagePullSecrets }}
   imagePullSecrets: {{- toYaml . | nindent 4 }}
   {{- end }}
@@ -244,12 +230,15 @@ spec:
   topologySpreadConstraints:
     {{- . | nindent 4 }}
   {{- end }}
+  {{- with .values.initContainers }}
+  initContainers: {{- toYaml . | nindent 4 }}
+  {{- end }}
   containers:
     - name: {{ .name }}
       image: {{ include "docket.image" .root | quote }}
       imagePullPolicy: {{ .root.Values.image.pullPolicy }}
       command: {{ .command | toJson }}
-      securityContext: {{- include "docket.containerSecurity" . | nindent 8 }}
+      securityContext: {{- toYaml .root.Values.securityContext | nindent 8 }}
       ports:
         - {name: http, containerPort: 8080}
         {{- with .ports }}
@@ -263,6 +252,9 @@ spec:
         {{- with .values.extraEnv }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
+      {{- with .values.envFrom }}
+      envFrom: {{- toYaml . | nindent 8 }}
+      {{- end }}
       {{- include "docket.probes" . | trim | nindent 6 }}
       resources: {{- toYaml .values.resources | nindent 8 }}
       volumeMounts:
@@ -275,6 +267,9 @@ spec:
         {{- with .values.extraVolumeMounts }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
+    {{- with .values.extraContainers }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
   volumes:
     {{- with include "docket.volumes" . | trim }}
     {{- . | nindent 4 }}

@@ -7,6 +7,7 @@ metadata:
   name: {{ include "docket.componentName" . }}
   namespace: {{ .root.Release.Namespace }}
   labels: {{- include "docket.labels" . | nindent 4 }}
+  {{- include "docket.annotations" (dict "root" .root) }}
 spec:
   {{- if not .scaled }}
   replicas: {{ .values.replicas }}

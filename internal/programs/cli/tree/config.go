@@ -44,9 +44,9 @@ func takeFlag(env *cli.Env, name string) (value string, given bool) {
 	return "", false
 }
 
-// config holds the command that checks settings.
+// config holds the commands on settings.
 func (t *tree) config() *cobra.Command {
-	return t.group(&cobra.Command{Use: configFlag, Short: "Check the file with settings"}, validateCommand(t.Call))
+	return t.group(&cobra.Command{Use: configFlag, Short: "Check settings, or print them"}, validateCommand(t.Call), printCommand(t.Call))
 }
 
 // validate is docket config validate.

@@ -65,6 +65,20 @@ func (t *tree) program(p frame.Program) *cobra.Command {
 	return made
 }
 
+// topics holds the command on Kafka's topics.
+func (t *tree) topics() *cobra.Command {
+	create := cli.CreateTopics()
+	return t.group(&cobra.Command{
+		Use: "topics", Short: "Create the Kafka topics that Docket needs",
+		Long:    "Create the Kafka topics that Docket needs. `docket check` says what is wrong with those that exist.",
+		Example: "  docket topics create --dry-run\n  docket topics create",
+	}, t.reuse(create, func(args []string) int {
+		env := t.Env
+		env.Name = env.Called() + " topics"
+		return create.Do(env, args)
+	}))
+}
+
 // daemons are the commands that run the programs.
 func (t *tree) daemons() []*cobra.Command {
 	var all []*cobra.Command

@@ -66,7 +66,7 @@ func (t *tree) root() *cobra.Command {
 		{"read", "Read decisions", []*cobra.Command{logs.Search(t.Call), logs.Why(t.Call), logs.Diff(t.Call), logs.Stats(t.Call), logs.State(t.Call), logs.Flips(t.Call), reused["where-is"]}},
 		{"letters", "Dead letters", []*cobra.Command{t.dlq(), t.jobs(), letters.Report(t.Call), reused["classify"]}},
 		{"archive", "Archive", []*cobra.Command{archive.Command(t.OnDatabase()), archive.Restore(t.OnDatabase())}},
-		{"operate", "Operate", []*cobra.Command{reused["check"], reused["migrate"], reused["verify"], reused["health"], settingsTopic(t.Call), t.config(), t.contexts(), reused["version"]}},
+		{"operate", "Operate", []*cobra.Command{reused["check"], t.topics(), reused["migrate"], reused["verify"], reused["health"], settingsTopic(t.Call), t.config(), t.contexts(), reused["version"]}},
 		{"run", "Run", t.daemons()},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.Title})
