@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -87,34 +86,6 @@ func runWhereIs(env Env, q inspect.Query, since time.Time, o inspect.Options, as
 		return showWhereJSON(env.Stdout, s, found)
 	}
 	return showWhere(env.Stdout, s, found)
-}
-
-// whereOfDesk prints the answer of a desk, which is that of the command there.
-func whereOfDesk(env Env, query string, asJSON bool) int {
-	ctx, end := UntilSignal(env)
-	defer end()
-	text, report, settled, err := env.AskDesk(ctx, query)
-	switch {
-	case err != nil:
-		return unlooked(env, err)
-	case asJSON:
-		printJSON(env.Stdout, json.RawMessage(report))
-	default:
-		say(env.Stdout, "%s", term.Lines(text))
-	}
-	if settled {
-		return Done
-	}
-	return Failed
-}
-
-// Where is the answer of the command where-is: for people, for programs, and whether each decision has a home or is not read
-// yet.
-func Where(s config.Settings, found *inspect.Whereabouts) (text string, report []byte, settled bool) {
-	var people, programs bytes.Buffer
-	settled = showWhere(&people, s, found) == Done
-	printJSON(&programs, whereOf(s, found))
-	return people.String(), programs.Bytes(), settled
 }
 
 // unlooked prints why the search failed, and a hint.
@@ -421,15 +392,4 @@ func stamp(what string, t time.Time) string {
 		return ""
 	}
 	return what + at(t)
-}
-
-// short is a duration without what does not matter.
-func short(d time.Duration) string {
-	switch {
-	case d < time.Second:
-		return "less than a second"
-	case d < 2*time.Minute:
-		return fmt.Sprintf("%d s", int(d.Seconds()))
-	}
-	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
 }
