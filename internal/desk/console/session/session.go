@@ -1,4 +1,4 @@
-// Package session keeps the sessions of the desk's console: who is logged in, by which credential, and until when.
+// Package session keeps the sessions of the desk's console. A session knows its person, its credential and its end.
 //
 // The cookie holds 256 random bits and nothing else. A store has only their hash.
 package session
@@ -57,7 +57,7 @@ type Store interface {
 	Find(ctx context.Context, id ID, now time.Time) (Session, error)
 	// Touch notes that a session is used now. One that is over stays so. A time before the last use changes nothing.
 	Touch(ctx context.Context, id ID, now time.Time) error
-	// End ends a session. It is no error if there is none.
+	// End ends a session. Without one it does nothing.
 	End(ctx context.Context, id ID) error
 	// EndAll ends all sessions of a name, and returns how many rows that were.
 	EndAll(ctx context.Context, name string) (int64, error)
