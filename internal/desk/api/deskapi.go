@@ -127,14 +127,18 @@ type api struct {
 	long    chan struct{} // limits long requests
 	follow  chan struct{} // limits requests that follow
 	tails   *tails
-	rules   map[string]rule // by pattern; requests without a rule are refused
+	rules   map[string]rule  // by pattern; requests without a rule are refused
+	routes  map[string]route // by the id of the operation
 }
 
 // maxLong is the number of dry runs and searches that may run at once.
 const maxLong = 2
 
 // Handler is the API. It is safe for concurrent use.
-type Handler struct{ guard *guard }
+type Handler struct {
+	guard *guard
+	api   *api
+}
 
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.guard.ServeHTTP(w, r) }
 
@@ -163,7 +167,7 @@ func New(c Config, p Ports, a Auth, log zerolog.Logger) (*Handler, error) {
 	mux := http.NewServeMux()
 	s := &api{Config: c, Ports: p, log: log, metrics: m, long: make(chan struct{}, maxLong), follow: make(chan struct{}, max(1, c.MaxInFlight/4)),
 		tails: newTails(max(1, c.MaxInFlight/4), c.Now),
-		rules: map[string]rule{}, huma: humago.New(mux, document(c))}
+		rules: map[string]rule{}, routes: map[string]route{}, huma: humago.New(mux, document(c))}
 	s.looks()
 	s.letters()
 	s.moves()
@@ -175,7 +179,7 @@ func New(c Config, p Ports, a Auth, log zerolog.Logger) (*Handler, error) {
 	s.decisions()
 	s.states()
 	s.serveDocument(mux)
-	h := &Handler{&guard{throttle: newThrottle(maxAddresses), rules: s.rules, bodyTime: c.BodyTimeout,
+	h := &Handler{api: s, guard: &guard{throttle: newThrottle(maxAddresses), rules: s.rules, bodyTime: c.BodyTimeout,
 		slots: make(chan struct{}, c.MaxInFlight), log: log, metrics: m, now: c.Now, mux: mux, crossSite: http.NewCrossOriginProtection()}}
 	if err := h.Admit(a); err != nil {
 		return nil, err
@@ -277,30 +281,34 @@ func register[I, O any](s *api, r route, handle func(context.Context, caller, *I
 		allowed.maxBody = min(smallBody, s.MaxBody)
 	}
 	s.rules[r.method+" "+Prefix+r.path] = allowed
-	limit := s.Timeout
-	if r.long {
-		limit = s.LongTimeout
-	}
+	s.routes[r.id] = r
 	huma.Register(s.huma, huma.Operation{
 		OperationID: r.id, Method: r.method, Path: Prefix + r.path, Summary: r.summary, Description: r.text,
 		DefaultStatus: r.status, Errors: errs, Extensions: map[string]any{RoleExtension: r.role.String()},
 		// The guard has read the body, within its own limits.
 		BodyReadTimeout: -1, MaxBodyBytes: s.MaxBody + 1,
-	}, func(ctx context.Context, in *I) (*O, error) {
-		ctx, cancel := context.WithTimeout(ctx, limit)
-		defer cancel()
-		if r.long {
-			if !s.enter() {
-				return nil, problem(http.StatusServiceUnavailable, "others are at long work just now", "try again when that has ended").later(retryAfter)
-			}
-			defer s.leave()
+	}, func(ctx context.Context, in *I) (*O, error) { return perform(ctx, s, r, callerOf(ctx), in, handle) })
+}
+
+// perform handles a request that was admitted, within the limits of its route. Its error is a [*Problem].
+func perform[I, O any](ctx context.Context, s *api, r route, c caller, in *I, handle func(context.Context, caller, *I) (*O, error)) (*O, error) {
+	limit := s.Timeout
+	if r.long {
+		limit = s.LongTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	if r.long {
+		if !s.enter() {
+			return nil, problem(http.StatusServiceUnavailable, "others are at long work just now", "try again when that has ended").later(retryAfter)
 		}
-		out, err := whole(ctx, func(ctx context.Context) (*O, error) { return handle(ctx, callerOf(ctx), in) })
-		if err != nil {
-			return nil, s.refused(r, callerOf(ctx), err)
-		}
-		return out, nil
-	})
+		defer s.leave()
+	}
+	out, err := whole(ctx, func(ctx context.Context) (*O, error) { return handle(ctx, c, in) })
+	if err != nil {
+		return nil, s.refused(r, c, err)
+	}
+	return out, nil
 }
 
 func (s *api) enter() bool {

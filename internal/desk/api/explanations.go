@@ -65,6 +65,13 @@ func (s *api) explanations() {
 }
 
 func (s *api) why(ctx context.Context, c caller, in *whyInput) (*whyOutput, error) {
+	out, _, err := s.explain(ctx, c, in)
+	return out, err
+}
+
+// explain also returns the decision that it explains.
+func (s *api) explain(ctx context.Context, c caller, in *whyInput) (*whyOutput, reader.Decision, error) {
+	none := reader.Decision{}
 	begun := s.Complete.Begin(ctx, complete.Range{})
 	all, a, err := s.byID(ctx, in.ID, begun)
 	switch {
@@ -74,7 +81,7 @@ func (s *api) why(ctx context.Context, c caller, in *whyInput) (*whyOutput, erro
 		a = &lookup.Answer{}
 	}
 	if err != nil {
-		return nil, err
+		return nil, none, err
 	}
 	all = lookup.Join(all, a.Archived)
 	d := all[len(all)-1]
@@ -86,14 +93,14 @@ func (s *api) why(ctx context.Context, c caller, in *whyInput) (*whyOutput, erro
 			}
 		}
 		if !found {
-			return nil, problem(http.StatusNotFound, "no decision of that id is of that time", "leave timestamp away, or take it from GET /api/v1/decisions/{id}")
+			return nil, none, problem(http.StatusNotFound, "no decision of that id is of that time", "leave timestamp away, or take it from GET /api/v1/decisions/{id}")
 		}
 	}
 	q := s.Question
 	q.Neighbours, q.SameInput = in.Neighbours, in.SameInput
 	if in.Subject != "" {
 		if q.Subject, err = subject.Parse(in.Subject); err != nil {
-			return nil, faulty("query.subject", subject.ErrForm.Error())
+			return nil, none, faulty("query.subject", subject.ErrForm.Error())
 		}
 	}
 	one := []reader.Decision{d}
@@ -102,14 +109,14 @@ func (s *api) why(ctx context.Context, c caller, in *whyInput) (*whyOutput, erro
 	q.ArchiveBy = time.Now().Add(archivesFor)
 	x, err := reader.Why(ctx, s.Decisions, d, q)
 	if err != nil {
-		return nil, ofReader(err)
+		return nil, none, ofReader(err)
 	}
 	if unknown != "" {
 		x.Notes = append(x.Notes, unknown)
 	}
 	a.Shown(d)
 	s.read(c, "explain-decision", append([]reader.Decision{d}, neighbours(x)...), true)
-	return &whyOutput{Explained{Explanation: x, Incomplete: x.Incomplete, Elsewhere: elsewhereOf(a), Completeness: begun.End(complete.FactsOf(one, x.Incomplete || !a.Complete()))}}, nil
+	return &whyOutput{Explained{Explanation: x, Incomplete: x.Incomplete, Elsewhere: elsewhereOf(a), Completeness: begun.End(complete.FactsOf(one, x.Incomplete || !a.Complete()))}}, d, nil
 }
 
 // archivesFor limits the search of archived days for decisions around one.

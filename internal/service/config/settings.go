@@ -124,6 +124,7 @@ type Settings struct {
 	DeskAPITLSKey   string   `for:"docket" env:"DOCKET_DESK_API_TLS_KEY" unit:"path, PEM" text:"Private key of the API's certificate."`
 	DeskAPIClientCA string   `for:"docket" env:"DOCKET_DESK_API_CLIENT_CA" unit:"path, PEM" text:"CA certificates for client certificates (mTLS) of the API."`
 	DeskAPIClients  []string `for:"docket" env:"DOCKET_DESK_API_CLIENTS" unit:"name:role, by comma" text:"Common names of client certificates, each with its role, as in DOCKET_DESK_API_TOKENS."`
+	DeskConsole     bool     `for:"docket" env:"DOCKET_DESK_CONSOLE" default:"true" unit:"true or false" text:"Whether the desk serves its web console beside the API, at DOCKET_DESK_API_ADDR. It does so only where the API has users. Sessions are kept in the table desk_sessions."`
 	Operator        string   `for:"docket" env:"DOCKET_OPERATOR" unit:"name" text:"Your name for the audit log, if --operator is not given."`
 
 	Server        string `group:"Command line" for:"docket" env:"DOCKET_SERVER" unit:"URL" text:"Desk that commands ask in place of the database, as https://desk.example:8083. --server wins, and a context of docket context is used where neither is set. It cannot be set together with DOCKET_DATABASE_URL."`

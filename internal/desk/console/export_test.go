@@ -1,0 +1,61 @@
+package console
+
+import "html/template"
+
+// PublicRoutes is the number of routes without a login.
+const PublicRoutes = 3
+
+// Patterns are the patterns of all routes.
+func Patterns(c *Console) (all []string) {
+	for pattern := range c.screens {
+		all = append(all, pattern)
+	}
+	return all
+}
+
+// FillLive takes all places of refreshing requests.
+func FillLive(c *Console) (leave func()) {
+	for range cap(c.live) {
+		c.live <- struct{}{}
+	}
+	return func() {
+		for range cap(c.live) {
+			<-c.live
+		}
+	}
+}
+
+// LiveInUse is the number of taken places.
+func LiveInUse(c *Console) int { return len(c.live) }
+
+// Break has a page panic.
+func Break(c *Console, name string) {
+	c.pages[name] = template.Must(template.New("layout").Funcs(template.FuncMap{"fail": func() string { panic("planted-personal-data") }}).Parse(`{{fail}}`))
+}
+
+// AssetURL is the address of a file.
+func AssetURL(c *Console, name string) string { return c.assets.url(name) }
+
+// Internals for tests.
+var (
+	LocalPath  = localPath
+	ShellQuote = shellQuoted
+	Visible    = visible
+	MaxNodes   = maxNodes
+)
+
+// Tree renders JSON as a page does.
+func Tree(raw []byte, badges map[string]string) (lines []string, more string, largest int) {
+	t := treeOf(raw, "", badges)
+	for _, l := range t.Lines {
+		lines = append(lines, l.Name+"|"+l.Value+"|"+l.Cut+"|"+l.Badge)
+		largest = max(largest, len(l.Value), len(l.Name))
+	}
+	return lines, t.More, largest
+}
+
+// Line reads a search line and writes it again, with the URL and the command line.
+func Line(text string) (line, to, command string, err error) {
+	s, err := parseLine(text)
+	return s.line(), s.with(), s.commandLine(), err
+}

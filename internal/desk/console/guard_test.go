@@ -1,0 +1,207 @@
+package console_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"docket/internal/desk/api"
+	"docket/internal/desk/console"
+	"docket/internal/testkit/readertest"
+)
+
+// route is one line of the table of the console, as contract and documents have it.
+type route struct {
+	method, path, role string
+	fine               int // the status for the role
+}
+
+// routes are all routes that need a login. A new one has to be added here.
+func routes(w *world) []route {
+	group := "/dead-letters/groups/" + w.book.letters[0].Fingerprint
+	letter := "/dead-letters/" + letterID(0)
+	id := readertest.Decisions(30, noon)[6].ID
+	return []route{
+		{"GET", "/", "viewer", 200}, {"GET", "/decisions", "viewer", 200}, {"GET", "/decisions/" + id, "viewer", 200},
+		{"GET", "/compare", "auditor", 200}, {"GET", "/rates", "viewer", 200}, {"GET", "/flips", "auditor", 200}, {"GET", "/subjects/10.0.0.7", "auditor", 200},
+		{"GET", "/where", "viewer", 200}, {"GET", "/dead-letters", "viewer", 200}, {"GET", group, "viewer", 200}, {"GET", letter, "viewer", 200},
+		{"POST", letter + "/resolve", "operator", 303}, {"POST", group + "/dry-run", "operator", 200}, {"POST", group + "/retry", "operator", 409},
+		{"GET", "/jobs/1", "viewer", 404}, {"POST", "/jobs/1/stop", "operator", 404}, {"POST", "/jobs/1/resume", "operator", 404},
+		{"POST", "/logout", "viewer", 303}, {"POST", "/logout-all", "viewer", 303},
+	}
+}
+
+func rank(role string) int {
+	for i, r := range roles {
+		if r == role {
+			return i
+		}
+	}
+	return -1
+}
+
+func (b *browser) ask(t *testing.T, method, path string) answer {
+	t.Helper()
+	if method == http.MethodGet {
+		return b.get(t, path)
+	}
+	return b.post(t, path, url.Values{"note": {"n"}, "reason": {"r"}})
+}
+
+func TestRoutes_EachRoleMayDoWhatItMay(t *testing.T) {
+	t.Parallel()
+	for i := range routes(newWorld(t)) {
+		for _, role := range roles {
+			w := newWorld(t)
+			r := routes(w)[i]
+			want := r.fine
+			if rank(role) < rank(r.role) {
+				want = http.StatusForbidden
+			}
+			if a := w.as(t, role).ask(t, r.method, r.path); a.code != want {
+				t.Errorf("%s %s as %s: %d, want %d", r.method, r.path, role, a.code, want)
+			}
+		}
+	}
+}
+
+func TestRoutes_TheTableIsComplete(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	listed := routes(w)
+	if n := len(console.Patterns(w.console)) - console.PublicRoutes; n != len(listed) {
+		t.Errorf("%d routes need a login, and the test walks %d", n, len(listed))
+	}
+}
+
+func TestRoutes_NobodyWithoutLogin(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, r := range append(routes(w), route{"GET", "/nothing", "", 0}) {
+		b := w.browser()
+		a := b.ask(t, r.method, r.path)
+		switch {
+		case r.method == http.MethodGet && (a.code != http.StatusSeeOther || !strings.HasPrefix(a.header.Get("Location"), "/login")):
+			t.Errorf("%s %s without a login: %d to %q", r.method, r.path, a.code, a.header.Get("Location"))
+		case r.method != http.MethodGet && a.code != http.StatusUnauthorized:
+			t.Errorf("%s %s without a login: %d", r.method, r.path, a.code)
+		}
+		if a := b.get(t, "/decisions", func(r *http.Request) { r.Header.Set("Accept", "application/json") }); a.code != http.StatusUnauthorized {
+			t.Errorf("a program without a session: %d", a.code)
+		}
+	}
+	for _, e := range w.book.letters {
+		if e.State != "PENDING" {
+			t.Error("a request without a login changed a letter")
+		}
+	}
+}
+
+func TestRoutes_UnknownIsAPlain404(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t).as(t, "admin")
+	for _, path := range []string{"/nothing", "/archive", "/check", "/audit", "/lanes", "/decisions/a/b", "/jobs/x", "/jobs/0", "/dead-letters/XYZ", "/dead-letters/groups/ab", "/assets/x/console.css", "/api/v1/whoami"} {
+		if a := b.get(t, path); a.code != http.StatusNotFound || !strings.Contains(a.body, "Not found") {
+			t.Errorf("%s: %d", path, a.code)
+		}
+	}
+}
+
+func TestGuard_RefusesOtherSites(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.as(t, "admin")
+	for name, change := range map[string]func(*http.Request){
+		"cross-site": func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") },
+		"same-site":  func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-site") },
+		"origin":     func(r *http.Request) { r.Header.Del("Sec-Fetch-Site"); r.Header.Set("Origin", "https://evil.example") },
+	} {
+		for _, path := range []string{"/login", "/logout", "/dead-letters/" + letterID(0) + "/resolve"} {
+			if a := b.post(t, path, url.Values{"note": {"n"}, "token": {tokenOf("admin")}}, change); a.code != http.StatusForbidden || len(b.cookies) != 1 {
+				t.Errorf("%s to %s: %d", name, path, a.code)
+			}
+		}
+	}
+	if w.book.letters[0].State != "PENDING" {
+		t.Error("another site resolved a letter")
+	}
+}
+
+func TestGuard_BusyDesk(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(_ *console.Config, a *api.Config, _ *api.Ports) { a.MaxInFlight = 1 })
+	b := w.as(t, "viewer")
+	leave, ok := w.api.Occupy()
+	if !ok {
+		t.Fatal("the only place is taken")
+	}
+	if a := b.get(t, "/decisions"); a.code != http.StatusServiceUnavailable {
+		t.Errorf("a busy desk: %d", a.code)
+	}
+	leave()
+	if a := b.get(t, "/decisions"); a.code != http.StatusOK {
+		t.Errorf("an idle desk: %d", a.code)
+	}
+}
+
+func TestGuard_RefreshesHaveABudget(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(_ *console.Config, a *api.Config, _ *api.Ports) { a.MaxInFlight = 8 })
+	b := w.as(t, "viewer")
+	leave := console.FillLive(w.console)
+	refresh := func(r *http.Request) { r.Header.Set("HX-Request", "true") }
+	if a := b.get(t, "/", refresh); a.code != http.StatusServiceUnavailable {
+		t.Errorf("a refresh over the budget: %d", a.code)
+	}
+	if a := b.get(t, "/"); a.code != http.StatusOK {
+		t.Errorf("a page while the budget of refreshes is used up: %d", a.code)
+	}
+	leave()
+	a := b.get(t, "/", refresh)
+	if a.code != http.StatusOK || strings.Contains(a.body, "<html") || !strings.Contains(a.body, "Dead letters") {
+		t.Errorf("a refresh: %d %.80s", a.code, a.body)
+	}
+	if console.LiveInUse(w.console) != 0 {
+		t.Error("a refresh keeps its place")
+	}
+}
+
+func TestGuard_PanicIsAPage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(_ *console.Config, _ *api.Config, p *api.Ports) { p.Horizon = nil; p.Trial = nil })
+	b := w.as(t, "viewer")
+	console.Break(w.console, "now")
+	a := b.get(t, "/")
+	if a.code != http.StatusInternalServerError || !strings.Contains(a.body, "Something went wrong") || strings.Contains(w.log.String(), marker) {
+		t.Errorf("%d %s", a.code, a.body)
+	}
+	if !strings.Contains(w.log.String(), "console panicked") {
+		t.Error("the log says nothing")
+	}
+}
+
+func TestGuard_LargeFormIsRefused(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t).as(t, "operator")
+	if a := b.post(t, "/dead-letters/"+letterID(0)+"/resolve", url.Values{"note": {strings.Repeat("n", 70<<10)}}); a.code != http.StatusBadRequest {
+		t.Errorf("%d", a.code)
+	}
+	if a := b.post(t, "/dead-letters/"+letterID(0)+"/resolve", url.Values{"note": {" \n "}}); a.code != http.StatusUnprocessableEntity {
+		t.Errorf("an empty note: %d", a.code)
+	}
+	if a := b.post(t, "/dead-letters/"+letterID(0)+"/resolve", url.Values{"note": {strings.Repeat("n", 1001)}}); a.code != http.StatusUnprocessableEntity {
+		t.Errorf("a long note: %d", a.code)
+	}
+}
+
+func TestAssets_AreForever(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, name := range []string{"console.css", "console.js", "htmx.min.js"} {
+		a := w.browser().get(t, console.AssetURL(w.console, name))
+		if a.code != http.StatusOK || !strings.Contains(a.header.Get("Cache-Control"), "immutable") || a.header.Get("Content-Type") == "" {
+			t.Errorf("%s: %d %v", name, a.code, a.header)
+		}
+	}
+}

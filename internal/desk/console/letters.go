@@ -1,0 +1,348 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"docket/internal/desk/api"
+	"docket/internal/desk/ledger"
+)
+
+// lettersPage is the content of the page of groups.
+type lettersPage struct {
+	Groups  []api.Group
+	All     bool // also groups that are resolved
+	Open    int64
+	Jobs    []api.Job
+	Surplus []api.Surplus
+	More    bool
+}
+
+const (
+	maxGroups = 200
+	maxJobs   = 10
+)
+
+var openStates = []ledger.State{ledger.Pending, ledger.Failed}
+
+func (c *Console) deadLetters(in *request) (page, error) {
+	groups, err := c.ask.Groups(in.ctx(), in.who, api.FilterQuery{Partition: -1})
+	if err != nil {
+		return page{}, err
+	}
+	body := lettersPage{All: in.URL.Query().Get("all") != ""}
+	for _, g := range groups.Groups {
+		body.Open += g.Open
+		if g.Open > 0 || body.All {
+			body.Groups = append(body.Groups, g)
+		}
+	}
+	if len(body.Groups) > maxGroups {
+		body.Groups, body.More = body.Groups[:maxGroups], true
+	}
+	jobs, err := c.ask.Jobs(in.ctx(), in.who, maxJobs)
+	if err != nil {
+		return page{}, err
+	}
+	first, err := c.ask.Letters(in.ctx(), in.who, api.ListQuery{FilterQuery: api.FilterQuery{Partition: -1}, Limit: 1})
+	if err != nil {
+		return page{}, err
+	}
+	body.Jobs, body.Surplus = jobs.Jobs, first.Surplus
+	return page{name: "letters", title: "Dead letters", body: body}, nil
+}
+
+// groupPage is the content of the page of one group.
+type groupPage struct {
+	Group   api.Group
+	Code    *api.Verdict
+	Letters api.LetterList
+	Older   string
+	Tries   bool // a dry run is possible
+	Wrong   string
+}
+
+// oneGroup finds a group by its whole fingerprint.
+func (c *Console) oneGroup(in *request, q api.FilterQuery) (api.Group, error) {
+	q.Fingerprint = in.PathValue("fingerprint")
+	if len(q.Fingerprint) != ledger.FingerprintLength {
+		return api.Group{}, &api.Problem{Status: http.StatusNotFound, Detail: "There is no such group.", Hint: "Choose one from the list of dead letters."}
+	}
+	found, err := c.ask.Groups(in.ctx(), in.who, q)
+	if err != nil {
+		return api.Group{}, err
+	}
+	for _, g := range found.Groups {
+		if g.Fingerprint == q.Fingerprint {
+			return g, nil
+		}
+	}
+	return api.Group{Fingerprint: q.Fingerprint}, nil
+}
+
+func (c *Console) group(in *request) (page, error) {
+	g, err := c.oneGroup(in, api.FilterQuery{Partition: -1})
+	if err != nil {
+		return page{}, err
+	}
+	if g.Code == "" {
+		return page{}, &api.Problem{Status: http.StatusNotFound, Detail: "There is no such group.", Hint: "Choose one from the list of dead letters."}
+	}
+	after := in.URL.Query().Get("after")
+	if len(after) > 512 {
+		return page{}, asking("after", "the next of the page before")
+	}
+	list, err := c.ask.Letters(in.ctx(), in.who, api.ListQuery{FilterQuery: api.FilterQuery{Fingerprint: g.Fingerprint, Partition: -1}, After: after, Limit: pageSize})
+	if err != nil {
+		return page{}, err
+	}
+	body := groupPage{Group: g, Letters: list, Tries: c.ask.Has("try-dead-letters"), Code: c.explained(in, g.Code)}
+	if list.Next != "" {
+		body.Older = groupURL(g.Fingerprint) + "?" + url.Values{"after": {list.Next}}.Encode()
+	}
+	return page{name: "group", title: "Dead letters alike", body: body}, nil
+}
+
+func groupURL(fingerprint string) string {
+	return "/dead-letters/groups/" + url.PathEscape(fingerprint)
+}
+
+// explained says what a code means; nil where it is not known.
+func (c *Console) explained(in *request, code string) *api.Verdict {
+	v, err := c.ask.Classify(in.ctx(), in.who, code)
+	if err != nil {
+		return nil
+	}
+	return &v
+}
+
+// letterPage is the content of the page of one dead letter.
+type letterPage struct {
+	Letter  api.Letter
+	Code    *api.Verdict
+	History api.History
+	Payload *payloadView
+	Open    bool // a person can decide on it
+}
+
+// payloadView is a payload as text.
+type payloadView struct {
+	Tree      *tree
+	Text, Cut string
+	Key       string
+	Headers   []headerView
+	None      bool
+}
+
+type headerView struct{ Key, Value string }
+
+func (c *Console) letter(in *request) (page, error) {
+	id := in.PathValue("id")
+	if !isHex(id) {
+		return page{}, &api.Problem{Status: http.StatusNotFound, Detail: "There is no such dead letter.", Hint: "An id has 6 to 64 of 0-9 and a-f."}
+	}
+	l, err := c.ask.Letter(in.ctx(), in.who, id)
+	if err != nil {
+		return page{}, err
+	}
+	h, err := c.ask.History(in.ctx(), in.who, l.ID)
+	if err != nil {
+		return page{}, err
+	}
+	body := letterPage{Letter: l, History: h, Code: c.explained(in, l.Code), Open: l.State == ledger.Pending || l.State == ledger.Failed}
+	if in.URL.Query().Get("payload") != "" {
+		p, err := c.ask.LetterPayload(in.ctx(), in.who, l.ID)
+		if err != nil {
+			return page{}, err
+		}
+		body.Payload = payloadOf(p)
+	}
+	return page{name: "letter", title: "Dead letter", body: body}, nil
+}
+
+func isHex(id string) bool {
+	if len(id) < 6 || len(id) > 64 {
+		return false
+	}
+	for _, r := range id {
+		if (r < '0' || r > '9') && (r < 'a' || r > 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+func payloadOf(p api.Payload) *payloadView {
+	raw := bytesText(p.Value)
+	v := &payloadView{None: p.Value.Null, Key: clipped(bytesText(p.Key))}
+	for _, h := range p.Headers {
+		v.Headers = append(v.Headers, headerView{clipped(bytesText(h.Key)), clipped(bytesText(h.Value))})
+	}
+	if t := treeOf(raw, "", nil); len(t.Lines) > 0 {
+		v.Tree = &t
+	} else {
+		v.Text, v.Cut = textOf(raw)
+	}
+	return v
+}
+
+func bytesText(b api.Bytes) []byte {
+	if b.Text != nil {
+		return []byte(*b.Text)
+	}
+	return b.Base64
+}
+
+// clipped is a key or a header, as far as it is shown.
+func clipped(raw []byte) string {
+	if len(raw) > maxValue {
+		return shown(string(raw[:maxValue])) + "…"
+	}
+	return shown(string(raw))
+}
+
+// dryRunPage is the content of the page between a dry run and its retry.
+type dryRunPage struct {
+	Group  api.Group
+	Result api.TrialResult
+	Count  int64
+	At     time.Time
+	Sealed string
+	Most   int64 // for this role; 0: no limit
+}
+
+// dryRun freezes the filter. Letters that fail from now on are not in it.
+func (c *Console) dryRun(in *request) (page, error) {
+	at := in.now.UTC().Truncate(time.Microsecond)
+	g, err := c.oneGroup(in, api.FilterQuery{Partition: -1, States: openStates, To: at})
+	if err != nil {
+		return page{}, err
+	}
+	f := frozen{By: in.who.Name, Filter: ledger.Filter{Fingerprint: g.Fingerprint, States: openStates, To: at}, Count: g.Counts.Pending + g.Counts.Failed, Until: in.now.Add(dryRunLasts)}
+	body := dryRunPage{Group: g, Count: f.Count, At: at}
+	if in.who.Role < api.Admin {
+		body.Most = c.ask.OperatorLimit()
+	}
+	if f.Count > 0 {
+		if body.Result, err = c.ask.Try(in.ctx(), in.who, f.Filter); err != nil {
+			return page{}, err
+		}
+		if body.Sealed, err = c.seal(in, f); err != nil {
+			return page{}, err
+		}
+	}
+	return page{name: "dryrun", title: "Dry run", body: body}, nil
+}
+
+// retry makes a job of a dry run: its filter, and no more letters than it counted.
+func (c *Console) retry(in *request) (page, error) {
+	f, err := c.open(in, in.PostForm.Get("dry_run"))
+	if errors.Is(err, errSeal) || err == nil && f.Filter.Fingerprint != in.PathValue("fingerprint") {
+		return page{}, &api.Problem{Status: http.StatusConflict, Detail: "The dry run is not known here, or older than 15 minutes.", Hint: "Go back to the group and make another."}
+	}
+	if err != nil {
+		return page{}, err
+	}
+	rate, err := strconv.ParseFloat("0"+in.PostForm.Get("rate"), 64)
+	if err != nil || rate > 1e6 {
+		return page{}, asking("rate", "letters a second, 0 to 1,000,000")
+	}
+	reason, err := reasonOf(in, "reason")
+	if err != nil {
+		return page{}, err
+	}
+	j, err := c.ask.CreateJob(in.ctx(), in.who, api.JobRequest{Act: api.JobRetries, Filter: api.Filtered(f.Filter), Limit: f.Count, Rate: rate, Reason: reason})
+	if err != nil {
+		return page{}, err
+	}
+	return page{to: "/jobs/" + count64(j.ID)}, nil
+}
+
+func (c *Console) resolve(in *request) (page, error) {
+	if !isHex(in.PathValue("id")) {
+		return page{}, &api.Problem{Status: http.StatusNotFound, Detail: "There is no such dead letter.", Hint: "Choose one from the list."}
+	}
+	note, err := reasonOf(in, "note")
+	if err != nil {
+		return page{}, err
+	}
+	moved, err := c.ask.Resolve(in.ctx(), in.who, in.PathValue("id"), note)
+	if err != nil {
+		return page{}, err
+	}
+	return page{to: "/dead-letters/" + moved.ID}, nil
+}
+
+// jobPage is the content of the page of a job.
+type jobPage struct {
+	Job     api.Job
+	Ended   bool // nothing changes any more
+	Percent int
+	Most    int64
+}
+
+func (c *Console) job(in *request) (page, error) {
+	id, err := jobID(in)
+	if err != nil {
+		return page{}, err
+	}
+	j, err := c.ask.Job(in.ctx(), in.who, id)
+	if err != nil {
+		return page{}, err
+	}
+	body := jobPage{Job: j, Ended: (j.State == ledger.JobDone || j.State == ledger.JobStopped) && j.Open == 0, Most: j.Matched}
+	if j.Limit > 0 {
+		body.Most = min(j.Matched, j.Limit)
+	}
+	if body.Most > 0 {
+		body.Percent = int(100 * min(j.Sent, body.Most) / body.Most)
+	}
+	return page{name: "job", title: "Job " + count64(j.ID), part: "live", body: body}, nil
+}
+
+func jobID(in *request) (int64, error) {
+	id, err := numberOf(in.PathValue("id"))
+	if err != nil || id == 0 {
+		return 0, &api.Problem{Status: http.StatusNotFound, Detail: "There is no such job.", Hint: "The newest jobs are on the page of dead letters."}
+	}
+	return id, nil
+}
+
+func (c *Console) stopJob(in *request) (page, error) {
+	id, err := jobID(in)
+	if err != nil {
+		return page{}, err
+	}
+	reason, err := reasonOf(in, "reason")
+	if err == nil {
+		_, err = c.ask.StopJob(in.ctx(), in.who, id, reason)
+	}
+	return page{to: "/jobs/" + count64(id)}, err
+}
+
+func (c *Console) resumeJob(in *request) (page, error) {
+	id, err := jobID(in)
+	if err != nil {
+		return page{}, err
+	}
+	reason, err := reasonOf(in, "reason")
+	if err == nil {
+		_, err = c.ask.ResumeJob(in.ctx(), in.who, id, reason)
+	}
+	return page{to: "/jobs/" + count64(id)}, err
+}
+
+// maxReason is the longest reason or note in characters, as in the API's document.
+const maxReason = 1000
+
+func reasonOf(in *request, field string) (string, error) {
+	text := in.PostForm.Get(field)
+	if n := utf8.RuneCountInString(text); n > maxReason {
+		return "", asking(field, "at most 1,000 characters")
+	}
+	return text, nil
+}

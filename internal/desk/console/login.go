@@ -1,0 +1,128 @@
+package console
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"docket/internal/desk/console/session"
+)
+
+// Names of the cookie. A browser takes the first only with Secure, over TLS or from its own machine, and only for
+// this very host.
+const (
+	secureCookie = "__Host-docket"
+	plainCookie  = "docket"
+)
+
+// plain reports whether a browser could not keep a cookie with Secure. A proxy with TLS has the name of a host, so the
+// browser behind it gets the secure one.
+func (c *Console) plain(r *http.Request) bool {
+	if !c.Plain || r.TLS != nil {
+		return false
+	}
+	host := r.Host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	if host == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil && ip.IsLoopback()
+}
+
+func (c *Console) cookieName(r *http.Request) string {
+	if c.plain(r) {
+		return plainCookie
+	}
+	return secureCookie
+}
+
+func (c *Console) cookie(r *http.Request, value string, age int) *http.Cookie {
+	return &http.Cookie{Name: c.cookieName(r), Value: value, Path: "/", MaxAge: age, HttpOnly: true, Secure: !c.plain(r), SameSite: http.SameSiteStrictMode}
+}
+
+// loginFor is the login page that leads back to a request.
+func loginFor(r *http.Request) string {
+	if r.Method != http.MethodGet || r.URL.Path == "/" {
+		return "/login"
+	}
+	return "/login?" + url.Values{"next": {r.URL.RequestURI()}}.Encode()
+}
+
+// localPath returns a path of this server, and / for everything else. A browser reads // and /\ as another host.
+func localPath(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "" || u.Host != "" || u.Opaque != "" || u.User != nil || !strings.HasPrefix(text, "/") ||
+		strings.HasPrefix(text, "//") || strings.ContainsRune(text, '\\') || strings.HasPrefix(u.Path, "//") || u.Path == "/login" {
+		return "/"
+	}
+	return u.RequestURI()
+}
+
+// loginPage is the content of the login page.
+type loginPage struct {
+	Next, Wrong, Hint string
+	Ended             bool
+	Insecure          bool
+}
+
+func (c *Console) loginForm(in *request) (page, error) {
+	q := in.URL.Query()
+	return page{name: "login", title: "Log in", body: loginPage{Next: localPath(q.Get("next")), Ended: q.Has("ended"), Insecure: c.insecure(in.Request)}}, nil
+}
+
+// insecure reports whether the browser seems to ask without TLS from another machine, so that it keeps no cookie.
+func (c *Console) insecure(r *http.Request) bool {
+	return r.TLS == nil && !c.plain(r) && r.Header.Get("X-Forwarded-Proto") != "https" && strings.HasPrefix(r.Header.Get("Origin"), "http://")
+}
+
+// login takes a token once. It always makes a new session, and ends the one of before.
+func (c *Console) login(in *request) (page, error) {
+	next := localPath(in.PostForm.Get("next"))
+	secret := session.NewSecret()
+	who, bound, refused := c.api.Login(in.RemoteAddr, strings.TrimSpace(in.PostForm.Get("token")), secret[:])
+	if refused != nil {
+		out := loginPage{Next: next, Wrong: "This token is not known here.", Hint: "Check that it is complete and has not expired.", Insecure: c.insecure(in.Request)}
+		if refused.Status == http.StatusTooManyRequests {
+			out.Wrong, out.Hint = "Too many logins failed from this address.", "Wait a moment, then try again."
+		}
+		return page{name: "login", title: "Log in", status: refused.Status, body: out}, nil
+	}
+	if old, err := in.Cookie(c.cookieName(in.Request)); err == nil {
+		if before, err := session.ParseSecret(old.Value); err == nil {
+			if err := c.sessions.End(in.ctx(), before.ID()); err != nil {
+				return page{}, away(err)
+			}
+		}
+	}
+	s := session.Begin(secret, who.Name, who.Role.String(), session.Token, bound, in.now)
+	if err := c.sessions.Create(in.ctx(), s); err != nil {
+		return page{}, away(err)
+	}
+	c.log.Info().Str("operator", who.Name).Str("role", who.Role.String()).Str("remote", in.RemoteAddr).Msg("logged in to console")
+	return page{to: next, cookie: c.cookie(in.Request, secret.Text(), int(session.Lasts.Seconds()))}, nil
+}
+
+func (c *Console) logout(in *request) (page, error) {
+	if in.logged {
+		if err := c.sessions.End(in.ctx(), in.secret.ID()); err != nil {
+			return page{}, away(err)
+		}
+		c.log.Info().Str("operator", in.who.Name).Msg("logged out of console")
+	}
+	return page{to: "/login?ended", cookie: c.cookie(in.Request, "", -1)}, nil
+}
+
+// logoutAll ends every session of the caller, also those of other browsers.
+func (c *Console) logoutAll(in *request) (page, error) {
+	n, err := c.sessions.EndAll(in.ctx(), in.who.Name)
+	if err != nil {
+		return page{}, away(err)
+	}
+	c.log.Info().Str("operator", in.who.Name).Int64("sessions", n).Msg("all console sessions ended")
+	return page{to: "/login?ended", cookie: c.cookie(in.Request, "", -1)}, nil
+}

@@ -1,0 +1,179 @@
+package console
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"docket/internal/desk/api"
+	"docket/internal/history/reader"
+)
+
+//go:embed templates/*.html
+var templateFiles embed.FS
+
+// page is the answer of a screen: a template with its content, or a place to go to.
+type page struct {
+	name, title string
+	status      int // 0: 200
+	body        any
+	part        string // the template that a refresh gets
+	to          string // redirect there
+	cookie      *http.Cookie
+	raw         []byte // a file, with its type
+	kind        string
+}
+
+// frame is what every template gets.
+type frame struct {
+	Title, Section string
+	Name, Role     string
+	Logged         bool // by a session, which can be ended
+	Has            map[string]bool
+	Reads          bool // the role sees payloads
+	Decides        bool // the role changes dead letters
+	At             time.Time
+	Version        string
+	Body           any
+}
+
+// pages are the parsed templates by name.
+type pages map[string]*template.Template
+
+var pageNames = []string{"login", "problem", "now", "decisions", "why", "columns", "compare", "rates", "flips", "subject", "where", "letters", "group", "dryrun", "letter", "job"}
+
+func readPages(a assets) (pages, error) {
+	base, err := template.New("layout").Funcs(functions(a)).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html")
+	if err != nil {
+		return nil, fmt.Errorf("parse the console's layout: %w", err)
+	}
+	all := pages{}
+	for _, name := range pageNames {
+		one, err := base.Clone()
+		if err == nil {
+			one, err = one.ParseFS(templateFiles, "templates/"+name+".html")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("parse the console's page %s: %w", name, err)
+		}
+		all[name] = one
+	}
+	return all, nil
+}
+
+// write answers with a page. It is rendered whole before its first byte is sent.
+func (c *Console) write(w http.ResponseWriter, in *request, p page) {
+	if p.cookie != nil {
+		http.SetCookie(w, p.cookie)
+	}
+	switch {
+	case p.raw != nil:
+		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+		w.Header().Set("Content-Type", p.kind)
+		_, _ = w.Write(p.raw) // the client is gone
+		return
+	case p.to != "":
+		http.Redirect(w, in.Request, p.to, http.StatusSeeOther)
+		return
+	}
+	f := frame{Title: p.title, Section: strings.SplitN(strings.TrimPrefix(in.URL.Path, "/"), "/", 2)[0], Name: in.who.Name, Role: in.who.Role.String(), Logged: in.logged,
+		Has: map[string]bool{}, Reads: in.who.Role >= api.Auditor, Decides: in.who.Role >= api.Operator, At: in.now.UTC(), Version: c.Version, Body: p.body}
+	for _, one := range c.screens {
+		f.Has[one.pattern] = one.public || in.who.Role >= one.role && one.role != api.Nobody
+	}
+	name := "layout"
+	if part(in.Request) && p.part != "" {
+		name = p.part
+	}
+	var out bytes.Buffer
+	if err := c.pages[p.name].ExecuteTemplate(&out, name, f); err != nil {
+		panic(fmt.Errorf("render %s: %w", p.name, err)) // it depends on the types alone; the guard answers
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(max(p.status, http.StatusOK))
+	_, _ = w.Write(visible(out.Bytes())) // the client is gone
+}
+
+// problemPage is an error for a reader.
+type problemPage struct {
+	Heading, Detail, Hint string
+	Faults                []api.Fault
+	Elsewhere             *api.Elsewhere
+	Completeness          *reader.Completeness
+	Retry                 bool
+}
+
+// fail answers with an error. It logs faults of the desk.
+func (c *Console) fail(w http.ResponseWriter, in *request, err error) {
+	var p *api.Problem
+	var store *storeError
+	out := problemPage{Heading: "Something went wrong", Detail: "The desk could not answer.", Hint: "Look at the desk's log, then try again.", Retry: true}
+	status := http.StatusInternalServerError
+	switch {
+	case errors.As(err, &p):
+		status = p.Status
+		out = problemPage{Heading: headings[p.Status], Detail: sentence(p.Detail), Hint: hintOf(p), Faults: p.Faults, Elsewhere: p.Elsewhere, Completeness: p.Completeness, Retry: status >= http.StatusInternalServerError}
+		if out.Heading == "" {
+			out.Heading = http.StatusText(status)
+		}
+		if after := p.GetHeaders().Get("Retry-After"); after != "" {
+			w.Header().Set("Retry-After", after)
+		}
+	case errors.As(err, &store):
+		status = http.StatusServiceUnavailable
+		out.Heading, out.Detail, out.Hint = "The database does not answer", "Sessions are kept there, so the desk cannot tell who you are.", "You stay logged in. Try again in a moment."
+		c.log.Warn().Err(err).Str("hint", "check the database; where desk_sessions is missing, run docket migrate").Msg("console sessions not reachable")
+	default:
+		c.log.Error().Type("error", err).Str("route", in.Pattern).Msg("console request failed")
+	}
+	if part(in.Request) {
+		http.Error(w, "not now", status)
+		return
+	}
+	c.write(w, in, page{name: "problem", title: out.Heading, status: status, body: out})
+}
+
+var headings = map[int]string{
+	http.StatusNotFound: "Not found", http.StatusForbidden: "Not allowed", http.StatusConflict: "It was not changed",
+	http.StatusServiceUnavailable: "Not available just now", http.StatusUnprocessableEntity: "This cannot be asked", http.StatusBadRequest: "This cannot be asked",
+}
+
+// hintOf is the hint of a problem for a reader of pages. One that names an address of the API is for programs.
+func hintOf(p *api.Problem) string {
+	if strings.Contains(p.Hint, api.Prefix) {
+		return ""
+	}
+	return sentence(p.Hint)
+}
+
+// sentence makes a detail of the API a sentence.
+func sentence(text string) string {
+	if text == "" {
+		return ""
+	}
+	text = strings.ToUpper(text[:1]) + text[1:]
+	if strings.HasSuffix(text, ".") || strings.HasSuffix(text, "?") {
+		return text
+	}
+	return text + "."
+}
+
+// asking is a problem of what a person typed.
+func asking(field, message string) *api.Problem {
+	return &api.Problem{Status: http.StatusUnprocessableEntity, Detail: "The question cannot be read.", Hint: "Correct it and ask again.", Faults: []api.Fault{{Location: field, Message: message}}}
+}
+
+// decisionURL is the page of a decision. At zero it shows the newest of that id.
+func decisionURL(id string, at time.Time) string {
+	to := "/decisions/" + url.PathEscape(id)
+	if !at.IsZero() {
+		to += "?" + url.Values{"timestamp": {at.UTC().Format(time.RFC3339Nano)}}.Encode()
+	}
+	return to
+}

@@ -1,0 +1,106 @@
+// Package session keeps the sessions of the desk's console. A session knows its person, its credential and its end.
+//
+// The cookie holds 256 random bits and nothing else. A store has only their hash.
+package session
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"time"
+)
+
+const (
+	// Lasts is how long a session lasts at most.
+	Lasts = 12 * time.Hour
+	// Idle is how long a session lasts without a request.
+	Idle = 30 * time.Minute
+	// touchEvery is how old the last use has to be before a request writes it again. It keeps reading free of writes.
+	touchEvery = time.Minute
+)
+
+// ErrNone says that there is no such session, or that it is over.
+var ErrNone = errors.New("there is no such session")
+
+// ID is the SHA-256 of the secret in a cookie.
+type ID [sha256.Size]byte
+
+// Kind is the kind of credential that made a session.
+type Kind string
+
+// Token is a token of the desk.
+const Token Kind = "token"
+
+// Session is one login.
+type Session struct {
+	ID   ID
+	Name string // of the person, as in the audit
+	Role string // when it was made; a request asks what the role is now
+	By   Kind
+	// Credential proves which credential made the session. Its form belongs to the maker. The session dies with it.
+	Credential                []byte
+	CreatedAt, UsedAt, EndsAt time.Time
+}
+
+// Over reports whether the session is too old, or idle for too long.
+func (s Session) Over(now time.Time) bool {
+	return !now.Before(s.EndsAt) || !now.Before(s.UsedAt.Add(Idle))
+}
+
+// Store keeps sessions. Times have microseconds. It is safe for concurrent use.
+type Store interface {
+	// Create keeps a new session. It also removes sessions that ended before the new one began.
+	Create(ctx context.Context, s Session) error
+	// Find returns a session that is not over at now, or else [ErrNone].
+	Find(ctx context.Context, id ID, now time.Time) (Session, error)
+	// Touch notes that a session is used now. One that is over stays so. A time before the last use changes nothing.
+	Touch(ctx context.Context, id ID, now time.Time) error
+	// End ends a session. Without one it does nothing.
+	End(ctx context.Context, id ID) error
+	// EndAll ends all sessions of a name, and returns how many rows that were.
+	EndAll(ctx context.Context, name string) (int64, error)
+}
+
+// Secret is the content of a cookie. Its text form is for the cookie alone.
+type Secret [32]byte
+
+// NewSecret makes 256 random bits.
+func NewSecret() (s Secret) {
+	_, _ = rand.Read(s[:]) // it never fails
+	return s
+}
+
+// ParseSecret reads the text of a cookie. The error is [ErrNone].
+func ParseSecret(text string) (s Secret, err error) {
+	bits, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil || len(bits) != len(s) {
+		return s, ErrNone
+	}
+	return Secret(bits), nil
+}
+
+// Text is the secret as a cookie holds it.
+func (s Secret) Text() string { return base64.RawURLEncoding.EncodeToString(s[:]) }
+
+// ID is the name of the session in the store.
+func (s Secret) ID() ID { return sha256.Sum256(s[:]) }
+
+// Begin makes a session that begins now.
+func Begin(secret Secret, name, role string, by Kind, credential []byte, now time.Time) Session {
+	now = now.UTC().Truncate(time.Microsecond)
+	return Session{ID: secret.ID(), Name: name, Role: role, By: by, Credential: credential, CreatedAt: now, UsedAt: now, EndsAt: now.Add(Lasts)}
+}
+
+// Use finds the session of a secret and notes its use.
+func Use(ctx context.Context, store Store, secret Secret, now time.Time) (Session, error) {
+	s, err := store.Find(ctx, secret.ID(), now)
+	if err != nil {
+		return Session{}, err
+	}
+	if now.Sub(s.UsedAt) >= touchEvery {
+		err = store.Touch(ctx, s.ID, now)
+	}
+	return s, err
+}

@@ -1,0 +1,86 @@
+package ledgerdb
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"docket/internal/desk/console/session"
+	"docket/internal/postgres/db"
+)
+
+// Sessions keeps the console's sessions in desk_sessions. It is safe for concurrent use.
+type Sessions struct{ db *db.DB }
+
+// NewSessions makes a store of sessions.
+func NewSessions(d *db.DB) *Sessions { return &Sessions{d} }
+
+const (
+	createSessionSQL = `WITH over AS (DELETE FROM desk_sessions WHERE ends_at <= $6::timestamptz OR used_at <= $6::timestamptz - $9::interval)
+	INSERT INTO desk_sessions (id, name, role, made_by, credential, created_at, used_at, ends_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
+	findSessionSQL = `SELECT name, role, made_by, credential, created_at, used_at, ends_at FROM desk_sessions
+	WHERE id = $1 AND ends_at > $2::timestamptz AND used_at > $2::timestamptz - $3::interval`
+	touchSessionSQL = `UPDATE desk_sessions SET used_at = $2::timestamptz
+	WHERE id = $1 AND ends_at > $2::timestamptz AND used_at > $2::timestamptz - $3::interval AND used_at < $2::timestamptz`
+	endSessionSQL  = `DELETE FROM desk_sessions WHERE id = $1`
+	endSessionsSQL = `DELETE FROM desk_sessions WHERE name = $1`
+)
+
+// Create implements [session.Store].
+func (s *Sessions) Create(ctx context.Context, n session.Session) error {
+	if err := s.db.Usable(); err != nil {
+		return err
+	}
+	_, err := s.exec(ctx, "create a session", createSessionSQL,
+		n.ID[:], n.Name, n.Role, string(n.By), n.Credential, n.CreatedAt, n.UsedAt, n.EndsAt, session.Idle)
+	return err
+}
+
+// Find implements [session.Store].
+func (s *Sessions) Find(ctx context.Context, id session.ID, now time.Time) (session.Session, error) {
+	if err := s.db.Usable(); err != nil {
+		return session.Session{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.db.Timeout())
+	defer cancel()
+	found := session.Session{ID: id}
+	err := s.db.Pool().QueryRow(ctx, findSessionSQL, id[:], now, session.Idle).
+		Scan(&found.Name, &found.Role, &found.By, &found.Credential, &found.CreatedAt, &found.UsedAt, &found.EndsAt)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return session.Session{}, session.ErrNone
+	case err != nil:
+		return session.Session{}, s.db.Clean("find a session", err)
+	}
+	found.CreatedAt, found.UsedAt, found.EndsAt = found.CreatedAt.UTC(), found.UsedAt.UTC(), found.EndsAt.UTC()
+	return found, nil
+}
+
+// Touch implements [session.Store].
+func (s *Sessions) Touch(ctx context.Context, id session.ID, now time.Time) error {
+	_, err := s.exec(ctx, "note the use of a session", touchSessionSQL, id[:], now, session.Idle)
+	return err
+}
+
+// End implements [session.Store].
+func (s *Sessions) End(ctx context.Context, id session.ID) error {
+	_, err := s.exec(ctx, "end a session", endSessionSQL, id[:])
+	return err
+}
+
+// EndAll implements [session.Store].
+func (s *Sessions) EndAll(ctx context.Context, name string) (int64, error) {
+	return s.exec(ctx, "end sessions", endSessionsSQL, name)
+}
+
+func (s *Sessions) exec(ctx context.Context, act, sql string, args ...any) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.db.Timeout())
+	defer cancel()
+	tag, err := s.db.Pool().Exec(ctx, sql, args...)
+	if err != nil {
+		return 0, s.db.Clean(act, err)
+	}
+	return tag.RowsAffected(), nil
+}

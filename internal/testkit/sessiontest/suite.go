@@ -1,0 +1,99 @@
+// Package sessiontest is the suite that every store of sessions passes.
+package sessiontest
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"docket/internal/desk/console/session"
+)
+
+// Noon is the time of the suite.
+var Noon = time.Date(2026, 3, 1, 12, 0, 0, 123456000, time.UTC)
+
+// Suite holds a store to the rules of [session.Store].
+func Suite(t *testing.T, store session.Store) {
+	begin := func(t *testing.T, name string, at time.Time) session.Session {
+		t.Helper()
+		s := session.Begin(session.NewSecret(), name, "viewer", session.Token, []byte{1, 0, 255}, at)
+		if err := store.Create(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	has := func(t *testing.T, s session.Session, at time.Time, want bool) {
+		t.Helper()
+		_, err := store.Find(t.Context(), s.ID, at)
+		if want && err != nil || !want && !errors.Is(err, session.ErrNone) {
+			t.Errorf("at %v: %v, want it there: %v", at, err, want)
+		}
+	}
+	t.Run("comes back as it was", func(t *testing.T) {
+		s := begin(t, "vera", Noon)
+		if got, err := store.Find(t.Context(), s.ID, Noon); err != nil || cmp.Diff(s, got) != "" {
+			t.Fatal(err, cmp.Diff(s, got))
+		}
+		has(t, session.Session{ID: session.NewSecret().ID()}, Noon, false)
+	})
+	t.Run("ends when idle", func(t *testing.T) {
+		s := begin(t, "idle", Noon)
+		has(t, s, Noon.Add(session.Idle-time.Second), true)
+		has(t, s, Noon.Add(session.Idle), false)
+		if err := store.Touch(t.Context(), s.ID, Noon.Add(20*time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		has(t, s, Noon.Add(session.Idle), true)
+		has(t, s, Noon.Add(20*time.Minute+session.Idle), false)
+	})
+	t.Run("a late touch revives none", func(t *testing.T) {
+		s := begin(t, "late", Noon)
+		if err := store.Touch(t.Context(), s.ID, Noon.Add(session.Idle)); err != nil {
+			t.Fatal(err)
+		}
+		has(t, s, Noon.Add(session.Idle), false)
+	})
+	t.Run("an early touch takes nothing", func(t *testing.T) {
+		s := begin(t, "early", Noon)
+		if err := store.Touch(t.Context(), s.ID, Noon.Add(-time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		has(t, s, Noon, true)
+	})
+	t.Run("ends after 12 hours", func(t *testing.T) {
+		s := begin(t, "busy", Noon)
+		for at := Noon; at.Before(s.EndsAt); at = at.Add(10 * time.Minute) {
+			if err := store.Touch(t.Context(), s.ID, at); err != nil {
+				t.Fatal(err)
+			}
+		}
+		has(t, s, s.EndsAt.Add(-time.Microsecond), true)
+		has(t, s, s.EndsAt, false)
+	})
+	t.Run("ends by hand", func(t *testing.T) {
+		s, other := begin(t, "otto", Noon), begin(t, "otto", Noon)
+		if err := errors.Join(store.End(t.Context(), s.ID), store.End(t.Context(), s.ID)); err != nil {
+			t.Fatal(err)
+		}
+		has(t, s, Noon, false)
+		has(t, other, Noon, true)
+	})
+	t.Run("all of one name end", func(t *testing.T) {
+		one, two, other := begin(t, "olga", Noon), begin(t, "olga", Noon), begin(t, "olga2", Noon)
+		if n, err := store.EndAll(t.Context(), "olga"); err != nil || n != 2 {
+			t.Fatal(n, err)
+		}
+		has(t, one, Noon, false)
+		has(t, two, Noon, false)
+		has(t, other, Noon, true)
+	})
+	t.Run("old ones are removed", func(t *testing.T) {
+		begin(t, "adam", Noon)
+		begin(t, "later", Noon.Add(time.Hour))
+		if n, err := store.EndAll(t.Context(), "adam"); err != nil || n != 0 {
+			t.Fatal(n, err)
+		}
+	})
+}
