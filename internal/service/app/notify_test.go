@@ -177,7 +177,7 @@ func TestNotified_WedgedIsNotPetted(t *testing.T) {
 		t.Errorf("%d signs of life of a program that is stuck", m.pets-pets)
 	}
 	p.set(func(p *told) { p.health = Health{Healthy: true} })
-	m.await("WATCHDOG=1 " + strconv.Itoa(pets+1))
+	m.await("WATCHDOG=1 " + strconv.Itoa(m.pets+1))
 }
 
 func TestNotified_Variables(t *testing.T) {
