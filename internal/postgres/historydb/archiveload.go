@@ -38,7 +38,9 @@ func (d *archiveDay) Load(ctx context.Context, shape []archive.Column, lines [][
 			if l, err = d.load(ctx, tx, columns, lines); err != nil {
 				return err
 			}
-			return db.Confirm(ctx, tx) // rows that were there already are restored only once the standby has them
+			// Rows that were there already are restored only once the standby has them. The temporary table makes the
+			// commit wait for it as well, but the promise does not hang on that table.
+			return db.Confirm(ctx, tx)
 		})
 		ahead := (*errAhead)(nil)
 		if !errors.As(err, &ahead) {
