@@ -133,7 +133,9 @@ func TestNightArchive_KilledAtEachStep(t *testing.T) {
 	}
 	n.killedAtStorage("writing rows", writes(".parquet"))
 	n.killedAtStorage("writing the manifest", writes(".manifest.json"))
-	n.killedAtStorage("reading back", func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, ".parquet") && r.Method == http.MethodGet })
+	n.killedAtStorage("reading back", func(r *http.Request) bool {
+		return strings.HasSuffix(r.URL.Path, ".parquet") && r.Method == http.MethodGet
+	})
 	if got := n.rows("decision_id LIKE 'old-%'"); got != oldDecisions {
 		t.Fatalf("%d rows are in the table, and nothing was dropped yet", got)
 	}
