@@ -18,7 +18,7 @@ type Inside struct{ s *api }
 // Inside returns the API without HTTP.
 func (h *Handler) Inside() Inside { return Inside{h.api} }
 
-// Questions of the API. Their fields have the limits and defaults of the document, which the asker applies.
+// SearchQuery and the other types are the questions of the API. Their fields have the limits and defaults of the document, which the asker applies.
 type (
 	SearchQuery = searchInput
 	WhyQuery    = whyInput

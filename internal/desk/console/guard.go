@@ -158,7 +158,7 @@ func (c *Console) admit(w http.ResponseWriter, in *request) (refused bool, err e
 func (c *Console) bySession(w http.ResponseWriter, in *request) error {
 	cookie, err := in.Cookie(c.cookieName(in.Request))
 	if err != nil {
-		return nil // there is none
+		return nil //nolint:nilerr // there is none
 	}
 	secret, err := session.ParseSecret(cookie.Value)
 	if err != nil {

@@ -2,12 +2,13 @@ package sharded_test
 
 import (
 	"context"
-	"docket/internal/history/reader"
-	"docket/internal/history/sharded"
-	"docket/internal/testkit/readertest"
 	"errors"
 	"slices"
 	"testing"
+
+	"docket/internal/history/reader"
+	"docket/internal/history/sharded"
+	"docket/internal/testkit/readertest"
 )
 
 // leaving is a shard with a day that is being archived and cannot be read.

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"docket/internal/desk/console/session"
 	"docket/internal/postgres/db"
@@ -33,8 +35,9 @@ func (s *Sessions) Create(ctx context.Context, n session.Session) error {
 	if err := s.db.Usable(); err != nil {
 		return err
 	}
-	_, err := s.exec(ctx, "create a session", createSessionSQL,
-		n.ID[:], n.Name, n.Role, string(n.By), n.Credential, n.CreatedAt, n.UsedAt, n.EndsAt, session.Idle)
+	_, err := s.act(ctx, "create a session", func(ctx context.Context, pool *pgxpool.Pool) (pgconn.CommandTag, error) {
+		return pool.Exec(ctx, createSessionSQL, n.ID[:], n.Name, n.Role, string(n.By), n.Credential, n.CreatedAt, n.UsedAt, n.EndsAt, session.Idle)
+	})
 	return err
 }
 
@@ -60,27 +63,34 @@ func (s *Sessions) Find(ctx context.Context, id session.ID, now time.Time) (sess
 
 // Touch implements [session.Store].
 func (s *Sessions) Touch(ctx context.Context, id session.ID, now time.Time) error {
-	_, err := s.exec(ctx, "note the use of a session", touchSessionSQL, id[:], now, session.Idle)
+	_, err := s.act(ctx, "note the use of a session", func(ctx context.Context, pool *pgxpool.Pool) (pgconn.CommandTag, error) {
+		return pool.Exec(ctx, touchSessionSQL, id[:], now, session.Idle)
+	})
 	return err
 }
 
 // End implements [session.Store].
 func (s *Sessions) End(ctx context.Context, id session.ID) error {
-	_, err := s.exec(ctx, "end a session", endSessionSQL, id[:])
+	_, err := s.act(ctx, "end a session", func(ctx context.Context, pool *pgxpool.Pool) (pgconn.CommandTag, error) {
+		return pool.Exec(ctx, endSessionSQL, id[:])
+	})
 	return err
 }
 
 // EndAll implements [session.Store].
 func (s *Sessions) EndAll(ctx context.Context, name string) (int64, error) {
-	return s.exec(ctx, "end sessions", endSessionsSQL, name)
+	return s.act(ctx, "end sessions", func(ctx context.Context, pool *pgxpool.Pool) (pgconn.CommandTag, error) {
+		return pool.Exec(ctx, endSessionsSQL, name)
+	})
 }
 
-func (s *Sessions) exec(ctx context.Context, act, sql string, args ...any) (int64, error) {
+// act runs one statement.
+func (s *Sessions) act(ctx context.Context, name string, run func(context.Context, *pgxpool.Pool) (pgconn.CommandTag, error)) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.db.Timeout())
 	defer cancel()
-	tag, err := s.db.Pool().Exec(ctx, sql, args...)
+	tag, err := run(ctx, s.db.Pool())
 	if err != nil {
-		return 0, s.db.Clean(act, err)
+		return 0, s.db.Clean(name, err)
 	}
 	return tag.RowsAffected(), nil
 }

@@ -25,7 +25,7 @@ func (calm) Close()                        {}
 // TestServe_TellsTheServiceManager: systemd waits for READY=1 before it starts what needs the program.
 func TestServe_TellsTheServiceManager(t *testing.T) {
 	t.Parallel()
-	dir, err := os.MkdirTemp("", "serve") // the name of a socket is short
+	dir, err := os.MkdirTemp("", "serve") //nolint:usetesting // the name of a socket is short
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,7 +71,7 @@ type manager struct {
 
 func listening(t *testing.T) (*manager, string) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "notify") // the name of a socket is short
+	dir, err := os.MkdirTemp("", "notify") //nolint:usetesting // the name of a socket is short
 	if err != nil {
 		t.Fatal(err)
 	}

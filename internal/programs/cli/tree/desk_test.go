@@ -120,10 +120,10 @@ func tokenFile(t *testing.T, token string) string {
 func same(text string) string { return strings.ReplaceAll(text, " --operator YOU", "") }
 
 // both asks a world on its database and by a desk, and expects one answer.
-func both(t *testing.T, role string, make func() *world, args ...string) {
+func both(t *testing.T, role string, fresh func() *world, args ...string) {
 	t.Helper()
-	direct := make().call(args...)
-	remote := make().overDesk(t, role).call(args...)
+	direct := fresh().call(args...)
+	remote := fresh().overDesk(t, role).call(args...)
 	if direct.code != remote.code {
 		t.Errorf("%v: exit %d by the desk, %d on the database\n%s%s", args, remote.code, direct.code, remote.out, remote.err)
 	}
