@@ -327,7 +327,7 @@ func TestTable_IsWhole(t *testing.T) {
 			}
 		}
 	}
-	if len(seen) != 123 {
+	if len(seen) != 124 {
 		t.Errorf("%d settings", len(seen))
 	}
 }
@@ -370,7 +370,7 @@ func TestDefaults_Desk(t *testing.T) {
 		DeskRetryInterval: 5 * time.Minute, DeskRetryFirst: time.Minute, DeskRetryKinds: []string{"transient", "exhausted"},
 		DeskRetryBackoff: 100 * time.Millisecond, DeskRetryMaxBackoff: 10 * time.Second,
 		DeskAlertThreshold: 10, DeskAlertInterval: time.Minute, DeskAlertRepeat: time.Hour, DeskReportInterval: 10 * time.Minute,
-		DeskAPIAddr: "127.0.0.1:8083",
+		DeskAPIAddr: "127.0.0.1:8083", DeskConsole: true,
 		StatesMax:   1_000_000, StatesIdle: 90 * 24 * time.Hour, StatesKeepFlips: 365 * 24 * time.Hour,
 		ReaderSubject: "requested_by:host", ArchiveS3Endpoint: "https://s3.amazonaws.com", ArchiveS3Region: "us-east-1", CacheBytes: 10 << 30,
 	}
