@@ -371,7 +371,7 @@ func TestDefaults_Desk(t *testing.T) {
 		DeskRetryBackoff: 100 * time.Millisecond, DeskRetryMaxBackoff: 10 * time.Second,
 		DeskAlertThreshold: 10, DeskAlertInterval: time.Minute, DeskAlertRepeat: time.Hour, DeskReportInterval: 10 * time.Minute,
 		DeskAPIAddr: "127.0.0.1:8083", DeskConsole: true,
-		StatesMax:   1_000_000, StatesIdle: 90 * 24 * time.Hour, StatesKeepFlips: 365 * 24 * time.Hour,
+		StatesMax: 1_000_000, StatesIdle: 90 * 24 * time.Hour, StatesKeepFlips: 365 * 24 * time.Hour,
 		ReaderSubject: "requested_by:host", ArchiveS3Endpoint: "https://s3.amazonaws.com", ArchiveS3Region: "us-east-1", CacheBytes: 10 << 30,
 	}
 	if diff := cmp.Diff(want, s, cmpopts.IgnoreUnexported(Settings{})); diff != "" {
