@@ -94,8 +94,6 @@ func TestRetry_NeedsItsOwnDryRun(t *testing.T) {
 func TestRetry_OfManyNeedsAnAdmin(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.book = newBook(0)
-	w = newWorld(t)
 	for i := range 1500 {
 		e := w.book.letters[0]
 		e.ID = letterID(1000 + i)
