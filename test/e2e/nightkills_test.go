@@ -181,7 +181,8 @@ func (n *nightArchive) archivedOnce() {
 		Lines, Stored, Equal, Again, Conflicts int64
 	}
 	out := run("restore", "--day", "2026-03-04", "--json")
-	if err := json.Unmarshal([]byte(out[strings.Index(out, "{"):]), &restored); err != nil && restored.Lines == 0 {
+	_, object, _ := strings.Cut(out, "{")
+	if err := json.Unmarshal([]byte("{"+object), &restored); err != nil && restored.Lines == 0 {
 		n.t.Fatalf("%v: %s", err, out)
 	}
 	if len(restored.Archives) != 1 || restored.Lines != oldDecisions || restored.Stored != oldDecisions || n.rows("decision_id LIKE 'old-%'") != oldDecisions {

@@ -1,6 +1,10 @@
 package console
 
-import "html/template"
+import (
+	"html/template"
+
+	"docket/internal/desk/api"
+)
 
 // PublicRoutes is the number of routes without a login.
 const PublicRoutes = 3
@@ -58,4 +62,10 @@ func Tree(raw []byte, badges map[string]string) (lines []string, more string, la
 func Line(text string) (line, to, command string, err error) {
 	s, err := parseLine(text)
 	return s.line(), s.with(), s.commandLine(), err
+}
+
+// ShownPayload reports whether a payload is shown as a tree, and else its text.
+func ShownPayload(raw string) (tree bool, text string) {
+	v := payloadOf(api.Payload{Value: api.Bytes{Text: &raw}})
+	return v.Tree != nil, v.Text
 }

@@ -61,6 +61,12 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if known {
 		pattern = found
 	}
+	leave, err := c.occupy(r) // before the look for a session, which asks the database
+	if err != nil {
+		c.fail(w, in, err)
+		return
+	}
+	defer leave()
 	if !one.public {
 		refused, err := c.admit(w, in)
 		if err != nil {
@@ -75,12 +81,6 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.fail(w, in, err)
 		return
 	}
-	leave, err := c.occupy(r)
-	if err != nil {
-		c.fail(w, in, err)
-		return
-	}
-	defer leave()
 	if err := c.form(w, in); err != nil {
 		c.fail(w, in, err)
 		return

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -182,7 +183,7 @@ func payloadOf(p api.Payload) *payloadView {
 	for _, h := range p.Headers {
 		v.Headers = append(v.Headers, headerView{clipped(bytesText(h.Key)), clipped(bytesText(h.Value))})
 	}
-	if t := treeOf(raw, "", nil); len(t.Lines) > 0 {
+	if t := treeOf(raw, "", nil); len(t.Lines) > 0 && json.Valid(raw) { // a part of a broken one would look like all of it
 		v.Tree = &t
 	} else {
 		v.Text, v.Cut = textOf(raw)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"docket/internal/desk/console"
 	"docket/internal/desk/ledger"
 )
 
@@ -169,5 +170,18 @@ func TestPayload_OnRequestAndNoted(t *testing.T) {
 	}
 	if strings.Contains(w.log.String(), marker) {
 		t.Error("the log has a payload")
+	}
+}
+
+// TestPayload_BrokenIsShownWhole: what follows the first value may be why the record failed.
+func TestPayload_BrokenIsShownWhole(t *testing.T) {
+	t.Parallel()
+	for _, raw := range []string{`{"ok":1} garbage`, `{"a":1}{"b":2}`, `true story`, `{"a":1`} {
+		if tree, text := console.ShownPayload(raw); tree || text != raw {
+			t.Errorf("%s is shown as %q", raw, text)
+		}
+	}
+	if tree, _ := console.ShownPayload(`{"ok":1}`); !tree {
+		t.Error("an object is not shown as a tree")
 	}
 }

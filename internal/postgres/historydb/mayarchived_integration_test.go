@@ -78,6 +78,8 @@ func TestGone_DaysOfARange(t *testing.T) {
 		}
 	}
 	is("a day in the table", time.Time{}, time.Time{}, false)
+	a.Exec(t, `INSERT INTO decision_counts_days SELECT (jsonb_populate_record(c, '{"day":"2099-01-01 00:00+00"}')).* FROM decision_counts_days c LIMIT 1`)
+	is("a day of a clock that is ahead", time.Time{}, time.Time{}, false)
 	a.c.Told = func(s archive.Step) {
 		if s == archive.StepDetached {
 			is("a day that is being archived", time.Time{}, time.Time{}, false)

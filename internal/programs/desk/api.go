@@ -53,11 +53,12 @@ func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg prom
 	rows := historydb.NewReader(p.parts.asked.DB)
 	days := inspect.ArchivedDays(s, p.parts.asked, shelfOf(s))
 	p.days = days
-	if unsafe := (*cache.UnsafeError)(nil); errors.As(days.CacheFault, &unsafe) {
-		return config.Complaint{Variable: "DOCKET_CACHE_DIR", Text: unsafe.Error() + "; " + unsafe.Hint()}
-	}
-	if days.CacheFault != nil {
-		p.log.Warn().Err(days.CacheFault).Str(telemetry.KeyHint, "check DOCKET_CACHE_DIR; until then each question reads the object storage").Msg("cache not opened")
+	if days.CacheFault != nil { // an optional cache is no reason to stop the work on dead letters
+		hint := "check DOCKET_CACHE_DIR; until then each question reads the object storage"
+		if unsafe := (*cache.UnsafeError)(nil); errors.As(days.CacheFault, &unsafe) {
+			hint = unsafe.Hint()
+		}
+		p.log.Warn().Err(days.CacheFault).Str(telemetry.KeyHint, hint).Msg("cache not opened")
 	}
 	decisions, states := inspect.Decisions(rows, days), state.Store(rows)
 	p.complete = NewWatch(s, p.parts.reader)

@@ -109,6 +109,9 @@ func (n *notifier) keep(ctx context.Context, ended <-chan struct{}, conn *net.Un
 		}
 		select {
 		case <-ended:
+			if stopping != nil && ctx.Err() != nil { // the program was told to end, and did so at once
+				send(conn, []string{"STOPPING=1"})
+			}
 			return
 		case <-stopping:
 			stopping, once = nil, append(once, "STOPPING=1")

@@ -128,7 +128,7 @@ type Settings struct {
 	Operator        string   `for:"docket" env:"DOCKET_OPERATOR" unit:"name" text:"Your name for the audit log, if --operator is not given."`
 
 	Server        string `group:"Command line" for:"docket" env:"DOCKET_SERVER" unit:"URL" text:"Desk that commands ask in place of the database, as https://desk.example:8083. --server wins, and a context of docket context is used where neither is set. It cannot be set together with DOCKET_DATABASE_URL."`
-	Token         Secret `for:"docket" env:"DOCKET_TOKEN" unit:"secret" text:"Your token for the desk, an entry of its DOCKET_DESK_API_TOKENS without name and role. It is sent to the desk of DOCKET_SERVER or --server alone."`
+	Token         Secret `for:"docket" env:"DOCKET_TOKEN" unit:"secret" text:"Your token for the desk, an entry of its DOCKET_DESK_API_TOKENS without name and role. It is sent to the desk of DOCKET_SERVER or --server alone, or to that of DOCKET_CONTEXT if its context has no token."`
 	ServerTLSCA   string `for:"docket" env:"DOCKET_SERVER_TLS_CA" unit:"path, PEM" text:"CA certificates for the certificate of the desk. If it is not set, Docket uses those of the system."`
 	ServerTLSCert string `for:"docket" env:"DOCKET_SERVER_TLS_CERT" unit:"path, PEM" text:"Client certificate for the desk, in place of a token or beside it."`
 	ServerTLSKey  string `for:"docket" env:"DOCKET_SERVER_TLS_KEY" unit:"path, PEM" text:"Private key of the client certificate for the desk."`

@@ -63,12 +63,12 @@ func Of(environ []string, given Flags) (*Target, error) {
 	return c.target(s, given)
 }
 
-// over returns the settings as flags change them. A server by flag does not get the token of another server.
+// over returns the settings as flags change them. A server or context by flag does not get the token of another.
 func (given Flags) over(s config.Server) (config.Server, error) {
 	if given.Server != "" && given.Context != "" {
 		return s, misuse("--server and --context contradict each other; give one of them")
 	}
-	if s.URL != "" && (given.Context != "" || given.Server != "" && given.Server != s.URL) {
+	if given.Context != "" && given.Context != s.Context || given.Server != "" && (s.Context != "" || s.URL != "" && given.Server != s.URL) {
 		s = config.Server{Plain: s.Plain, Database: s.Database, Exported: s.Exported}
 	}
 	switch {
@@ -90,7 +90,8 @@ func (given Flags) over(s config.Server) (config.Server, error) {
 	return s, nil
 }
 
-// target is the desk of a context. Its own token wins over that of the environment, which may be for another desk.
+// target is the desk of a context. Its own token wins over that of the environment. That token goes only to the context
+// that the environment names, as it may be for another desk. The same holds for certificates.
 func (c *Context) target(s config.Server, given Flags) (*Target, error) {
 	t := &Target{Context: c.Name, Config: client.Config{Server: c.Server, Token: c.Token, CA: c.CAFile, Cert: c.CertFile, Key: c.KeyFile, Plain: c.Plain}}
 	if c.TokenFile != "" && given.TokenFile == "" {
@@ -100,13 +101,14 @@ func (c *Context) target(s config.Server, given Flags) (*Target, error) {
 		}
 		t.Token = secret.Reveal()
 	}
-	if t.Token == "" || given.TokenFile != "" {
+	named := s.Context == c.Name
+	if given.TokenFile != "" || named && t.Token == "" {
 		t.Token = s.Token.Reveal()
 	}
-	if t.CA == "" || given.CAFile != "" {
+	if given.CAFile != "" || named && t.CA == "" {
 		t.CA = s.CA
 	}
-	if t.Cert == "" {
+	if named && t.Cert == "" {
 		t.Cert, t.Key = s.Cert, s.Key
 	}
 	return t, nil

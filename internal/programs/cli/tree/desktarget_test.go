@@ -51,13 +51,16 @@ const database = "DOCKET_DATABASE_URL=postgres://u:p@127.0.0.1:1/x"
 
 func TestTarget_Precedence(t *testing.T) {
 	t.Parallel()
-	flagged, environ, current, named := asking(t), asking(t), asking(t), asking(t)
+	flagged, environ, current, named, bare := asking(t), asking(t), asking(t), asking(t), asking(t)
 	home := t.TempDir()
 	w := &world{bare: true, environ: []string{"XDG_CONFIG_HOME=" + home}}
 	for name, desk := range map[string]*listener{"current": current, "named": named} {
 		if r := w.call("context", "add", name, "--server", desk.url, "--token-file", tokenFile(t, "token-of-"+name)); r.code != 0 {
 			t.Fatal(r.err)
 		}
+	}
+	if r := w.call("context", "add", "bare", "--server", bare.url); r.code != 0 {
+		t.Fatal(r.err)
 	}
 	if r := w.call("context", "use", "current"); r.code != 0 {
 		t.Fatal(r.err)
@@ -76,6 +79,11 @@ func TestTarget_Precedence(t *testing.T) {
 		"a context by environment":        {[]string{"DOCKET_CONTEXT=named"}, "", named, "token-of-named", 1},
 		"a token by flag":                 {nil, "--context named --token-file " + other, named, "token-of-flag", 1},
 		"a token of elsewhere":            {[]string{"DOCKET_TOKEN=token-of-environment"}, "", current, "token-of-current", 1},
+		"a token for another context":     {[]string{"DOCKET_TOKEN=token-of-environment", "DOCKET_CONTEXT=named"}, "--context bare", bare, "", 1},
+		"a token for no context":          {[]string{"DOCKET_TOKEN=token-of-environment"}, "--context bare", bare, "", 1},
+		"a token for this context":        {[]string{"DOCKET_TOKEN=token-of-environment", "DOCKET_CONTEXT=bare"}, "", bare, "token-of-environment", 1},
+		"the same context by flag":        {[]string{"DOCKET_TOKEN=token-of-environment", "DOCKET_CONTEXT=bare"}, "--context bare", bare, "token-of-environment", 1},
+		"a server over a context":         {[]string{"DOCKET_TOKEN=token-of-environment", "DOCKET_CONTEXT=bare"}, "--server " + flagged.url, flagged, "", 1},
 		"the environment":                 {inEnvironment, "", environ, "token-of-environment", 1},
 		"a flag over the environment":     {inEnvironment, "--server " + flagged.url, flagged, "", 1},
 		"the same server by flag":         {inEnvironment, "--server " + environ.url, environ, "token-of-environment", 1},
@@ -98,7 +106,7 @@ func TestTarget_Precedence(t *testing.T) {
 		if r.code != c.code || by != c.by {
 			t.Errorf("%s: exit %d, the desk was asked by %q\n%s", name, r.code, by, r.err)
 		}
-		for _, desk := range []*listener{flagged, environ, current, named} {
+		for _, desk := range []*listener{flagged, environ, current, named, bare} {
 			if by := desk.by(); by != "nobody" {
 				t.Errorf("%s: another desk was asked by %q", name, by)
 			}
