@@ -21,8 +21,8 @@ type histogram struct {
 	Total, Denied int64
 }
 
-// maxBars limits the bars of a chart.
-const maxBars = 400
+// maxBars limits the bars of a chart. It is the most steps that counts have, so no bar is left out of the sums.
+const maxBars = 1000
 
 // histogramOf draws counts. link names the page of a step.
 func histogramOf(r api.Rates, now time.Time, link func(from, to time.Time) string) histogram {

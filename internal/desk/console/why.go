@@ -43,7 +43,7 @@ func (c *Console) why(in *request) (page, error) {
 		if found.EditsUnknown != "" {
 			missing = append(missing, sentence(found.EditsUnknown))
 		}
-		return page{name: "columns", title: "Decision", body: columnsPage{found, missing, "docket why " + shellQuoted(id)}}, nil
+		return page{name: "columns", title: "Decision", body: columnsPage{found, missing, "docket why -- " + shellQuoted(id)}}, nil
 	}
 	q := api.WhyQuery{Neighbours: 3}
 	q.ID = id
@@ -58,7 +58,7 @@ func (c *Console) why(in *request) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	body := whyPage{Why: found, Command: "docket why " + shellQuoted(found.DecisionID), Missing: lackingBelow(found.NotLooked, found.Partly)}
+	body := whyPage{Why: found, Command: "docket why -- " + shellQuoted(found.DecisionID), Missing: lackingBelow(found.NotLooked, found.Partly)}
 	badges := map[string]string{}
 	for _, p := range found.Masked {
 		badges[p] = "masked"
@@ -133,7 +133,7 @@ func (c *Console) compare(in *request) (page, error) {
 			return page{}, err
 		}
 		body.Found, body.Changes, body.Missing = &found, changesOf(found.Changes), lacking(nil, found.Partly)
-		body.Command = "docket diff " + shellQuoted(found.A.ID) + " " + shellQuoted(found.B.ID)
+		body.Command = "docket diff -- " + shellQuoted(found.A.ID) + " " + shellQuoted(found.B.ID)
 	}
 	return page{name: "compare", title: "Compare", body: body}, nil
 }

@@ -81,6 +81,42 @@ func Write(w io.Writer, f Format, answer []byte) error {
 	return nil
 }
 
+// limits are members of an answer that say what it lacks.
+var limits = []string{"next", "freshness", "complete_until", "not_looked", "later", "edits_unknown", "not_read", "shards_not_asked"}
+
+// Lacks returns what an answer says about itself that a format has no place for: the next page, how fresh it is, and what
+// it lacks. A line each, safe to print. A complete and fresh answer has none.
+func Lacks(f Format, answer []byte) (lines []string) {
+	if f != Lines && f != CSV && f != ID {
+		return nil
+	}
+	document, err := read(answer)
+	if err != nil {
+		return nil
+	}
+	document, _ = enveloped(document)
+	o, ok := document.(object)
+	if !ok {
+		return nil
+	}
+	fresh, _ := o.get("freshness")
+	for _, name := range limits {
+		value, is := o.get(name)
+		about := name == "freshness" || name == "complete_until"
+		if !is || value == nil || value == "" || value == false || about && (fresh == "FRESH" || fresh == "ARCHIVED") {
+			continue
+		}
+		if list, is := value.([]any); is && len(list) == 0 {
+			continue
+		}
+		text, err := encoded(value)
+		if err == nil {
+			lines = append(lines, name+": "+strings.Trim(string(escape.JSON(text)), `"`))
+		}
+	}
+	return lines
+}
+
 // enveloped returns the answer with its list as items, and the items. Another answer than a list is one item.
 func enveloped(document any) (any, []any) {
 	o, ok := document.(object)

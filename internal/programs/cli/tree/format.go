@@ -79,6 +79,9 @@ func (f form) end(env cli.Env, code int) int {
 	if f.answer == nil || f.answer.Len() == 0 {
 		return code
 	}
+	for _, line := range output.Lacks(f.Format, f.answer.Bytes()) {
+		_, _ = fmt.Fprintf(env.Stderr, "%s: %s\n", env.Program, line) // nobody reads any more
+	}
 	var none *output.NoIDsError
 	switch err := output.Write(f.out, f.Format, f.answer.Bytes()); {
 	case errors.As(err, &none):

@@ -45,6 +45,17 @@ func TestFormat_EveryList(t *testing.T) {
 	}
 }
 
+// TestFormat_TellsWhatIsCut: formats without a place for it say on the other channel that there is a next page.
+func TestFormat_TellsWhatIsCut(t *testing.T) {
+	t.Parallel()
+	for _, args := range []string{"logs -n 2 -o csv", "logs -n 2 -o id", "dlq list --limit 1 -o csv", "dlq list --limit 1 -o id", "dlq list --limit 1 -o jsonl"} {
+		r := (&world{book: jobbed(), store: decisions(5)}).call(strings.Fields(args)...)
+		if r.code != 0 || !strings.Contains(r.err, "docket: next: ") {
+			t.Errorf("%s: exit %d, %q", args, r.code, r.err)
+		}
+	}
+}
+
 // TestFormat_JSONStays: scripts that read --json find what they found before.
 func TestFormat_JSONStays(t *testing.T) {
 	t.Parallel()
