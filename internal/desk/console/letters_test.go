@@ -173,7 +173,7 @@ func TestPayload_OnRequestAndNoted(t *testing.T) {
 	}
 }
 
-// TestPayload_BrokenIsShownWhole: what follows the first value may be why the record failed.
+// TestPayload_BrokenIsShownWhole: the text behind the first value may be the reason of the failure.
 func TestPayload_BrokenIsShownWhole(t *testing.T) {
 	t.Parallel()
 	for _, raw := range []string{`{"ok":1} garbage`, `{"a":1}{"b":2}`, `true story`, `{"a":1`} {

@@ -53,7 +53,7 @@ func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg prom
 	rows := historydb.NewReader(p.parts.asked.DB)
 	days := inspect.ArchivedDays(s, p.parts.asked, shelfOf(s))
 	p.days = days
-	if days.CacheFault != nil { // an optional cache is no reason to stop the work on dead letters
+	if days.CacheFault != nil { // the work on dead letters does not need it
 		hint := "check DOCKET_CACHE_DIR; until then each question reads the object storage"
 		if unsafe := (*cache.UnsafeError)(nil); errors.As(days.CacheFault, &unsafe) {
 			hint = unsafe.Hint()
