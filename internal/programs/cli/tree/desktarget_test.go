@@ -112,6 +112,13 @@ func TestTarget_Precedence(t *testing.T) {
 			}
 		}
 	}
+	if r := w.call("context", "use", "bare"); r.code != 0 {
+		t.Fatal(r.err)
+	}
+	w.environ = append(w.environ, "DOCKET_TOKEN=token-of-environment")
+	if r := w.call("dlq", "groups"); r.code != 1 || bare.by() != "" {
+		t.Errorf("a token that is exported for no desk reaches the current context: exit %d", r.code)
+	}
 }
 
 func TestTarget_CommandsOfTheDatabase(t *testing.T) {
