@@ -76,11 +76,11 @@ func (s States) Flips(ctx context.Context, f state.FlipQuery) ([]state.Flip, sta
 }
 
 // placesOf reads places of an answer; nil if it has none.
-func placesOf(text string) (state.Places, error) {
-	if text == "" {
-		return nil, nil
+func placesOf(text string) (p state.Places, err error) {
+	if text != "" {
+		p, err = sharded.ParsePlaces(text)
 	}
-	return sharded.ParsePlaces(text)
+	return p, err
 }
 
 // ofStates returns [state.ErrNone] where the desk keeps no states.
