@@ -8,10 +8,13 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
 
 	"docket/internal/desk/api"
 	"docket/internal/history/sharded"
+	"docket/internal/history/state"
+	"docket/internal/record/verdict"
 	"docket/internal/testkit/readertest"
 )
 
@@ -113,6 +116,19 @@ func TestShards_StatesAndFlips(t *testing.T) {
 	}
 	if got := w.ask(t, "auditor", "GET", "/flips?places=x", ""); got.code != http.StatusUnprocessableEntity {
 		t.Errorf("wrong places: %d", got.code)
+	}
+	for _, query := range []string{"after=3", "before=3", "before=3&order=oldest", "after=3&places=a=1"} {
+		if p := w.ask(t, "auditor", "GET", "/flips?"+query, "").problem(t); p.Status != http.StatusUnprocessableEntity || !strings.Contains(p.Hint, "use places") {
+			t.Errorf("%s: %+v", query, p)
+		}
+	}
+	var newest api.StateFlips
+	w.ask(t, "auditor", "GET", "/flips?limit=1", "").into(t, &newest)
+	b.Note(state.Flip{ID: 9, Key: state.Key{Subject: "alice", Path: "admin/x"}, Was: verdict.Denied, Verdict: verdict.Allowed, StoredAt: noon})
+	var later api.StateFlips
+	w.ask(t, "auditor", "GET", "/flips?order=oldest&places="+url.QueryEscape(newest.NewestPlaces), "").into(t, &later)
+	if len(later.Flips) != 1 || later.Flips[0].ID != 9 || later.Flips[0].Shard != "b" || later.NewestPlaces != "" {
+		t.Errorf("from the newest places %q: %+v", newest.NewestPlaces, later)
 	}
 	b.Fail(errors.New("gone"))
 	for _, path := range []string{"/states?subject=alice", "/flips"} {

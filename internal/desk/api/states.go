@@ -86,6 +86,8 @@ type StateFlips struct {
 	Flips      []StateFlip `json:"flips" nullable:"false"`
 	Next       int64       `json:"next,omitempty" doc:"Give it as after, or as before with order=newest; without it there are no more now"`
 	NextPlaces string      `json:"next_places,omitempty" doc:"With shards, in the place of next: give it as places, in the same order"`
+	// NewestPlaces is only in answers of several shards.
+	NewestPlaces string `json:"newest_places,omitempty" doc:"With shards and order=newest: to follow new flips, give it as places with order=oldest"`
 	StatesAsOf
 	reader.Completeness
 	Partly
@@ -103,9 +105,9 @@ type flipsInput struct {
 	Subject string   `query:"subject" maxLength:"1000" doc:"Only this subject"`
 	Path    []string `query:"path,explode" nullable:"false" maxItems:"20" doc:"One of these, or below it: a/b/*"`
 	Since   string   `query:"since" maxLength:"40" doc:"Only decisions since then: how long ago (2h, 7d), a day (yesterday, monday, 2026-11-21) or RFC 3339; days begin at 00:00 UTC"`
-	After   int64    `query:"after" minimum:"0" doc:"Only flips with a higher flip_id"`
-	Before  int64    `query:"before" minimum:"0" doc:"Only flips with a lower flip_id"`
-	Places  string   `query:"places" maxLength:"10000" doc:"With shards, in the place of after and before: the next_places of the answer before"`
+	After   int64    `query:"after" minimum:"0" doc:"Only flips with a higher flip_id. With shards it is refused: use places"`
+	Before  int64    `query:"before" minimum:"0" doc:"Only flips with a lower flip_id. With shards it is refused: use places"`
+	Places  string   `query:"places" maxLength:"10000" doc:"With shards, in the place of after and before: the next_places or newest_places of an answer. Without shards it is refused"`
 	Order   string   `query:"order" enum:"newest,oldest" default:"newest" doc:"Which end of the order of storing comes first"`
 	Limit   int      `query:"limit" minimum:"1" maximum:"1000" default:"50"`
 }
@@ -164,6 +166,9 @@ func (s *api) flips(ctx context.Context, c caller, in *flipsInput) (*flipsOutput
 	if err != nil {
 		return nil, ofStates(err)
 	}
+	if err := placed(in, mark); err != nil {
+		return nil, err
+	}
 	out := StateFlips{Flips: []StateFlip{}, StatesAsOf: asOf(mark), Completeness: begun.EndStates(complete.Facts{Found: len(all) > 0}, mark.StoredBefore)}
 	for i := range all {
 		out.Flips = append(out.Flips, flipOf(&all[i]))
@@ -174,9 +179,33 @@ func (s *api) flips(ctx context.Context, c caller, in *flipsInput) (*flipsOutput
 	if len(all) == in.Limit || in.Order == "oldest" {
 		out.NextPlaces = sharded.PlacesText(mark.Places)
 	}
+	if in.Order == "newest" {
+		out.NewestPlaces = sharded.PlacesText(mark.Newest)
+	}
 	s.log.Info().Str("operator", c.Name).Str("operation", "list-flips").Int("flips", len(out.Flips)).Msg("flips read")
 	return &flipsOutput{out}, nil
 }
+
+// placed refuses a place that the stores do not know: each shard numbers its own flips, and one database has no places.
+func placed(in *flipsInput, mark state.Mark) error {
+	var p *Problem
+	switch {
+	case mark.Places == nil && in.Places != "":
+		p = faulty("query.places", "nothing, as this desk has no shards")
+		p.Hint = "ask with after or before: the next of the answer before"
+	case mark.Places != nil && in.After > 0:
+		p = faulty("query.after", "nothing, as each shard numbers its own flips")
+		p.Hint = hintPlaces
+	case mark.Places != nil && in.Before > 0:
+		p = faulty("query.before", "nothing, as each shard numbers its own flips")
+		p.Hint = hintPlaces
+	default:
+		return nil
+	}
+	return p
+}
+
+const hintPlaces = "use places: the next_places or newest_places of the answer before"
 
 func stateOf(s *state.State) SubjectState {
 	out := SubjectState{

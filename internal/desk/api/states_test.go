@@ -84,6 +84,9 @@ func TestStates_NoDeskKeepsThem(t *testing.T) {
 			t.Errorf("%s: %+v", path, p)
 		}
 	}
+	if p := newWorld(t).ask(t, "auditor", "GET", "/flips?places=a=3", "").problem(t); p.Status != http.StatusUnprocessableEntity || !strings.Contains(p.Hint, "after or before") {
+		t.Errorf("places of shards on a desk without them: %+v", p)
+	}
 	for _, path := range []string{"/states?subject=a%00b", "/flips?path=%ff", "/flips?since=gestern"} {
 		if p := newWorld(t).ask(t, "auditor", "GET", path, "").problem(t); p.Status != http.StatusUnprocessableEntity {
 			t.Errorf("%s: %+v", path, p)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"docket/internal/desk/api"
+	"docket/internal/history/sharded"
 	"docket/internal/history/state"
 )
 
@@ -17,7 +18,7 @@ type States struct{ client *Client }
 // States returns the newest answers of subjects that the desk keeps.
 func (c *Client) States() States { return States{c} }
 
-// States asks for the states of a subject.
+// States asks for the states of a subject. A [reader.PartialError] comes with an answer that lacks shards.
 func (s States) States(ctx context.Context, subject string, paths []string, limit int) ([]state.State, state.Mark, error) {
 	// A desk shows fewer than one asks a database for, and says if there are more.
 	q := url.Values{"subject": {subject}, "path": paths, "limit": {strconv.Itoa(max(1, limit-1))}}
@@ -32,10 +33,10 @@ func (s States) States(ctx context.Context, subject string, paths []string, limi
 	if list.More && len(all) > 0 && len(all) < limit {
 		all = append(all, all[len(all)-1]) // stands for the others, which the caller counts and does not show
 	}
-	return all, markOf(list.StatesAsOf), nil
+	return all, markOf(list.StatesAsOf), partly(ctx, list.Partly)
 }
 
-// Flips asks for flips.
+// Flips asks for flips. A [reader.PartialError] comes with an answer that lacks shards.
 func (s States) Flips(ctx context.Context, f state.FlipQuery) ([]state.Flip, state.Mark, error) {
 	q := url.Values{"path": f.Paths, "limit": {strconv.Itoa(f.Limit)}, "order": {"oldest"}}
 	if f.Subject != "" {
@@ -47,10 +48,12 @@ func (s States) Flips(ctx context.Context, f state.FlipQuery) ([]state.Flip, sta
 	if !f.Since.IsZero() {
 		q.Set("since", instant(f.Since))
 	}
-	if f.After > 0 {
+	switch {
+	case f.Places != nil:
+		q.Set("places", sharded.PlacesText(f.Places))
+	case f.After > 0:
 		q.Set("after", strconv.FormatInt(f.After, 10))
-	}
-	if f.Before > 0 {
+	case f.Before > 0:
 		q.Set("before", strconv.FormatInt(f.Before, 10))
 	}
 	var list api.StateFlips
@@ -61,7 +64,23 @@ func (s States) Flips(ctx context.Context, f state.FlipQuery) ([]state.Flip, sta
 	for i := range list.Flips {
 		all = append(all, flipOf(&list.Flips[i]))
 	}
-	return all, markOf(list.StatesAsOf), nil
+	mark := markOf(list.StatesAsOf)
+	var err error
+	if mark.Places, err = placesOf(list.NextPlaces); err != nil {
+		return nil, state.Mark{}, err
+	}
+	if mark.Newest, err = placesOf(list.NewestPlaces); err != nil {
+		return nil, state.Mark{}, err
+	}
+	return all, mark, partly(ctx, list.Partly)
+}
+
+// placesOf reads places of an answer; nil if it has none.
+func placesOf(text string) (p state.Places, err error) {
+	if text != "" {
+		p, err = sharded.ParsePlaces(text)
+	}
+	return p, err
 }
 
 // ofStates returns [state.ErrNone] where the desk keeps no states.
@@ -73,13 +92,14 @@ func ofStates(err error) error {
 }
 
 func markOf(m api.StatesAsOf) state.Mark {
-	return state.Mark{StoredBefore: m.StoredBefore, StoredSince: m.StoredSince, SubjectsBy: m.SubjectsBy, FullAt: m.FullAt}
+	return state.Mark{StoredBefore: m.StoredBefore, StoredSince: m.StoredSince, SubjectsBy: m.SubjectsBy, FullAt: m.FullAt, Shards: m.Shards}
 }
 
 func stateOf(s *api.SubjectState) state.State {
 	out := state.State{
 		Key: state.Key{Subject: s.Subject, Path: s.Path}, Verdict: s.Verdict, Revision: s.Revision, Since: state.Version{Time: s.Since, ID: s.SinceID}, LastSeen: s.LastSeen,
 		Decisions: s.Decisions, Version: state.Version{Time: s.VersionTS, ID: s.VersionID}, Late: s.Late,
+		SinceAtLatest: s.SinceAtLatest, Shards: s.Shards,
 	}
 	if hash, err := hex.DecodeString(s.Hash); err == nil {
 		copy(out.Hash[:], hash)
@@ -93,6 +113,6 @@ func stateOf(s *api.SubjectState) state.State {
 func flipOf(f *api.StateFlip) state.Flip {
 	return state.Flip{
 		ID: f.ID, Key: state.Key{Subject: f.Subject, Path: f.Path}, Was: f.Was, Verdict: f.Verdict, WasRevision: f.WasRevision, Revision: f.Revision,
-		Version: state.Version{Time: f.Timestamp, ID: f.DecisionID}, WasVersion: state.Version{Time: f.WasTimestamp, ID: f.WasID}, StoredAt: f.StoredAt, Late: f.Late,
+		Version: state.Version{Time: f.Timestamp, ID: f.DecisionID}, WasVersion: state.Version{Time: f.WasTimestamp, ID: f.WasID}, StoredAt: f.StoredAt, Late: f.Late, Shard: f.Shard,
 	}
 }

@@ -5,7 +5,10 @@ import (
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"flag"
+	"fmt"
+	"html"
 	"net/http"
 	"net/url"
 	"os"
@@ -13,12 +16,16 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"docket/internal/desk/api"
 	"docket/internal/desk/console"
 	"docket/internal/history/complete"
+	"docket/internal/history/reader"
+	"docket/internal/history/sharded"
+	"docket/internal/history/state"
 	"docket/internal/testkit/readertest"
 )
 
@@ -216,5 +223,59 @@ func TestCommandLine_IsQuoted(t *testing.T) {
 		if got := console.ShellQuote(in); got != want {
 			t.Errorf("%q: %s, want %s", in, got, want)
 		}
+	}
+}
+
+// TestScreens_FlipsOfShards: the pages have all flips of two shards once, and name a shard that was not asked.
+func TestScreens_FlipsOfShards(t *testing.T) {
+	t.Parallel()
+	var of [2]*readertest.States
+	for i := range of {
+		of[i] = &readertest.States{Mark: state.Mark{StoredBefore: noon, StoredSince: noon.Add(-time.Hour), SubjectsBy: "requested_by:host"}}
+		of[i].All = []state.State{{Key: state.Key{Subject: "10.0.0.7", Path: "p"}, Verdict: []reader.Verdict{"denied", "allowed"}[i], Decisions: 3,
+			Since: state.Version{Time: noon.Add(-10 * time.Minute), ID: "d-0"}, Version: state.Version{Time: noon.Add(time.Duration(-5*i) * time.Minute), ID: "d-1"}, LastSeen: noon}}
+		for n := range 70 {
+			of[i].Note(state.Flip{ID: int64(n + 1), Key: state.Key{Subject: "10.0.0.7", Path: "p"}, Was: "allowed", Verdict: "denied", Version: state.Version{Time: noon, ID: fmt.Sprintf("of-%d-%d.", i, n)}, WasVersion: state.Version{Time: noon, ID: "d-0"}, StoredAt: noon.Add(time.Duration(n) * time.Second)})
+		}
+	}
+	w := newWorld(t, func(_ *console.Config, _ *api.Config, p *api.Ports) {
+		p.States = sharded.NewStates(sharded.StatesShard{Name: "a", Store: of[0]}, sharded.StatesShard{Name: "b", Store: of[1]})
+	})
+	b := w.as(t, "auditor")
+	seen, older, pages := map[string]int{}, regexp.MustCompile(`rel="next" href="([^"]+)"`), 0
+	for path := "/flips?since=1d"; path != "" && pages < 20; pages++ {
+		a := b.get(t, path)
+		if a.code != http.StatusOK || strings.Contains(a.body, "Something may be missing") {
+			t.Fatalf("%s: %d", path, a.code)
+		}
+		for _, id := range regexp.MustCompile(`of-\d-\d+\.`).FindAllString(a.body, -1) {
+			seen[id]++
+		}
+		if path = ""; older.MatchString(a.body) {
+			path = html.UnescapeString(older.FindStringSubmatch(a.body)[1])
+			if !strings.Contains(path, "places=") || !strings.Contains(path, "since=1d") {
+				t.Errorf("the next page is %s", path)
+			}
+		}
+	}
+	if len(seen) != 140 {
+		t.Errorf("%d pages have %d flips", pages, len(seen))
+	}
+	for id, n := range seen {
+		if n != 1 {
+			t.Errorf("%s is there %d times", id, n)
+		}
+	}
+	if a := b.get(t, "/subjects/10.0.0.7"); !strings.Contains(a.body, "doubtful: may be older") {
+		t.Error("since of the state of two shards is not doubtful")
+	}
+	of[1].Fail(errors.New("gone"))
+	for _, path := range []string{"/flips", "/subjects/10.0.0.7"} {
+		if a := b.get(t, path); strings.Count(a.body, "Shard not asked: b") != 1 || !strings.Contains(a.body, "PARTIAL") {
+			t.Errorf("%s does not name the shard", path)
+		}
+	}
+	if a := b.get(t, "/flips?places=x"); a.code != http.StatusUnprocessableEntity {
+		t.Errorf("wrong places: %d", a.code)
 	}
 }

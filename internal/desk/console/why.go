@@ -3,6 +3,7 @@ package console
 import (
 	"errors"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -138,10 +139,14 @@ func (c *Console) compare(in *request) (page, error) {
 	return page{name: "compare", title: "Compare", body: body}, nil
 }
 
+// maxPlaces is the longest text of the places of a page of flips, in bytes, as in the API.
+const maxPlaces = 10000
+
 // flipsPage is the content of the page of changes.
 type flipsPage struct {
 	Subject, Path, Since string
 	Found                api.StateFlips
+	Missing              []string
 	Older                string
 	Command              string
 }
@@ -162,11 +167,21 @@ func (c *Console) flips(in *request) (page, error) {
 	if ask.Before, err = numberOf(q.Get("before")); err != nil {
 		return page{}, asking("before", "the number of a flip")
 	}
+	if ask.Places = q.Get("places"); len(ask.Places) > maxPlaces {
+		return page{}, asking("places", "those of a page before")
+	}
 	if body.Found, err = c.ask.Flips(in.ctx(), in.who, ask); err != nil {
 		return page{}, err
 	}
-	if n := body.Found.Next; n > 0 {
-		v := url.Values{"before": {count64(n)}}
+	body.Missing = lacking(nil, body.Found.Partly)
+	v := url.Values{}
+	switch {
+	case body.Found.NextPlaces != "":
+		v.Set("places", body.Found.NextPlaces)
+	case body.Found.Next > 0:
+		v.Set("before", count64(body.Found.Next))
+	}
+	if len(v) > 0 {
 		for name, text := range map[string]string{"subject": body.Subject, "path": body.Path, "since": body.Since} {
 			if text != "" {
 				v.Set(name, text)
@@ -182,6 +197,7 @@ type subjectPage struct {
 	Subject string
 	States  api.SubjectStates
 	Flips   api.StateFlips
+	Missing []string
 }
 
 func (c *Console) subject(in *request) (page, error) {
@@ -195,6 +211,11 @@ func (c *Console) subject(in *request) (page, error) {
 	}
 	if body.Flips, err = c.ask.Flips(in.ctx(), in.who, api.FlipsQuery{Subject: body.Subject, Order: "newest", Limit: 20}); err != nil {
 		return page{}, err
+	}
+	for _, line := range append(lacking(nil, body.States.Partly), lacking(nil, body.Flips.Partly)...) {
+		if !slices.Contains(body.Missing, line) {
+			body.Missing = append(body.Missing, line)
+		}
 	}
 	return page{name: "subject", title: "Subject", body: body}, nil
 }

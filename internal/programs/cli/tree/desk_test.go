@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -103,6 +104,7 @@ func (w *world) overDesk(t *testing.T, role string) *world {
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
 	w.desk, w.remote = server.URL, role
+	w.environ = slices.DeleteFunc(slices.Clone(w.environ), func(s string) bool { return strings.HasPrefix(s, "DOCKET_SHARD") }) // of the desk alone
 	w.token = tokenFile(t, "planted-token-of-"+role)
 	return w
 }
