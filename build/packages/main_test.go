@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -131,7 +132,7 @@ func TestDeb_Contents(t *testing.T) {
 	if control["/conffiles"] != "/etc/docket/docket.env\n" {
 		t.Errorf("conffiles: %q", control["/conffiles"])
 	}
-	for _, line := range []string{"Package: docket\n", "Version: 1.2.3~rc.1\n", "Architecture: amd64\n", "Depends: passwd\n", "Homepage: https://git.example/docket\n"} {
+	for _, line := range []string{"Package: docket\n", "Version: 1.2.3~rc.1\n", "Architecture: amd64\n", "Depends: passwd\n", "Breaks: systemd (<< 247)\n", "Homepage: https://git.example/docket\n"} {
 		if !strings.Contains(control["/control"], line) {
 			t.Errorf("%q is not in\n%s", line, control["/control"])
 		}
@@ -166,6 +167,14 @@ func TestRPM_Contents(t *testing.T) {
 	}
 	if diff := cmp.Diff(wanted("rpm"), noSharedFolders(t, files)); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
+	}
+	conflicts, err := r.Header.GetStrings(rpmutils.CONFLICTNAME)
+	if err != nil || !slices.Contains(conflicts, "systemd") {
+		t.Errorf("conflicts %v, %v", conflicts, err)
+	}
+	versions, err := r.Header.GetStrings(rpmutils.CONFLICTVERSION)
+	if err != nil || !slices.Contains(versions, "247") {
+		t.Errorf("conflicts with the versions %v, %v", versions, err)
 	}
 	nevra, err := r.Header.GetNEVRA()
 	if err != nil || nevra.Name != "docket" || nevra.Version != "1.2.3~rc.1" || nevra.Arch != "aarch64" {
