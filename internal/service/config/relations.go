@@ -43,7 +43,7 @@ func (l *loader) relations() {
 	}
 }
 
-// server judges the desk that commands ask, as their client does. Its URL is no secret: it must hold none.
+// server judges the desk that commands ask, as their client does. The URL is printed, so it must hold no secret.
 func (l *loader) server() {
 	const server = "DOCKET_SERVER"
 	if s := l.settings; s.Server != "" && l.fine(server, "DOCKET_SERVER_PLAIN") {
