@@ -20,11 +20,12 @@ import (
 
 	"github.com/goreleaser/nfpm/v2"
 	_ "github.com/goreleaser/nfpm/v2/deb"
+	"github.com/goreleaser/nfpm/v2/files"
 	_ "github.com/goreleaser/nfpm/v2/rpm"
 )
 
 //go:embed nfpm.yaml scripts
-var files embed.FS
+var embedded embed.FS
 
 // formats are the kinds of packages.
 var formats = []string{"deb", "rpm"}
@@ -65,7 +66,7 @@ func run(o order) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(scripts) }()
-	if err := os.CopyFS(scripts, files); err != nil {
+	if err := os.CopyFS(scripts, embedded); err != nil {
 		return err
 	}
 	for _, format := range formats {
@@ -96,7 +97,7 @@ func pack(o order, format, scripts string) (err error) {
 
 // infoOf reads nfpm.yaml. Its sources become paths below the release, and every file gets the same time.
 func infoOf(o order, format, scripts string) (*nfpm.Info, error) {
-	text, err := files.Open("nfpm.yaml")
+	text, err := embedded.Open("nfpm.yaml")
 	if err != nil {
 		return nil, err
 	}
@@ -113,8 +114,10 @@ func infoOf(o order, format, scripts string) (*nfpm.Info, error) {
 	info.Scripts.PostInstall = filepath.Join(scripts, "postinstall.sh")
 	info.Scripts.PreRemove = filepath.Join(scripts, "preremove.sh")
 	info.Scripts.PostRemove = filepath.Join(scripts, "postremove.sh")
+	named := map[string]bool{}
 	for _, c := range info.Contents {
 		if c.Source == "" {
+			named[files.NormalizeAbsoluteDirPath(c.Destination)] = true
 			continue
 		}
 		slash := strings.HasSuffix(c.Source, "/")
@@ -126,7 +129,15 @@ func infoOf(o order, format, scripts string) (*nfpm.Info, error) {
 		}
 		c.FileInfo.MTime = o.when
 	}
-	return nfpm.WithDefaults(info), nfpm.PrepareForPackager(info, format)
+	if err := nfpm.PrepareForPackager(info, format); err != nil {
+		return nil, err
+	}
+	for _, c := range info.Contents { // nfpm gives the folders of a tree the mode of its files
+		if folder := c.Type == files.TypeDir || c.Type == files.TypeImplicitDir; folder && !named[c.Destination] {
+			c.FileInfo.Mode = 0o755
+		}
+	}
+	return nfpm.WithDefaults(info), nil
 }
 
 // sameTime gives the files of a folder one time: nfpm takes that of a tree from the disk.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -86,12 +87,21 @@ func wanted(format string) map[string]string {
 	return of
 }
 
-// ours leaves out folders that a package shares with others.
-func ours(all map[string]string) map[string]string {
+// noSharedFolders removes the folders that nfpm.yaml does not name. Their mode must be 0755: a folder without x hides its files.
+func noSharedFolders(t *testing.T, all map[string]string) map[string]string {
+	t.Helper()
+	folders := 0
 	for name, mode := range all {
-		if strings.HasPrefix(mode, "dir") && !strings.HasPrefix(name, "/etc/docket") {
-			delete(all, name)
+		if _, named := want[name]; named || !strings.HasPrefix(mode, "dir") {
+			continue
 		}
+		if folders++; mode != "dir 0755" {
+			t.Errorf("%s: %s", name, mode)
+		}
+		delete(all, name)
+	}
+	if folders == 0 {
+		t.Error("no folder of a tree")
 	}
 	return all
 }
@@ -112,7 +122,7 @@ func TestDeb_Contents(t *testing.T) {
 	t.Parallel()
 	members := arOf(t, packed(t, "amd64")["deb"])
 	files, texts := tarOf(t, members["data.tar.gz"])
-	if diff := cmp.Diff(wanted("deb"), ours(files)); diff != "" {
+	if diff := cmp.Diff(wanted("deb"), noSharedFolders(t, files)); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
 	if texts["/usr/bin/docket"] != "the file bin/docket\n" || texts["/etc/docket/docket.env"] != "the file package/docket.env\n" {
@@ -122,7 +132,7 @@ func TestDeb_Contents(t *testing.T) {
 	if control["/conffiles"] != "/etc/docket/docket.env\n" {
 		t.Errorf("conffiles: %q", control["/conffiles"])
 	}
-	for _, line := range []string{"Package: docket\n", "Version: 1.2.3~rc.1\n", "Architecture: amd64\n", "Depends: passwd\n", "Homepage: https://git.example/docket\n"} {
+	for _, line := range []string{"Package: docket\n", "Version: 1.2.3~rc.1\n", "Architecture: amd64\n", "Depends: passwd\n", "Breaks: systemd (<< 247)\n", "Homepage: https://git.example/docket\n"} {
 		if !strings.Contains(control["/control"], line) {
 			t.Errorf("%q is not in\n%s", line, control["/control"])
 		}
@@ -155,8 +165,16 @@ func TestRPM_Contents(t *testing.T) {
 			t.Errorf("%s has the flags %b", f.Name(), f.Flags())
 		}
 	}
-	if diff := cmp.Diff(wanted("rpm"), ours(files)); diff != "" {
+	if diff := cmp.Diff(wanted("rpm"), noSharedFolders(t, files)); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
+	}
+	conflicts, err := r.Header.GetStrings(rpmutils.CONFLICTNAME)
+	if err != nil || !slices.Contains(conflicts, "systemd") {
+		t.Errorf("conflicts %v, %v", conflicts, err)
+	}
+	versions, err := r.Header.GetStrings(rpmutils.CONFLICTVERSION)
+	if err != nil || !slices.Contains(versions, "247") {
+		t.Errorf("conflicts with the versions %v, %v", versions, err)
 	}
 	nevra, err := r.Header.GetNEVRA()
 	if err != nil || nevra.Name != "docket" || nevra.Version != "1.2.3~rc.1" || nevra.Arch != "aarch64" {

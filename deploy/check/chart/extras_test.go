@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,6 +78,24 @@ func TestExtras_ContainersAndVariables(t *testing.T) {
 	want(t, spec, "sidecar", "containers", 1, "name")
 	want(t, spec, "wait", "initContainers", 0, "name")
 	want(t, podOf(objects["StatefulSet/docket-replayer"])["spec"], nil, "initContainers")
+}
+
+// helm test sees what the consumer sees: without its authority the check fails where the consumer works.
+func TestExtras_TestPodHasThoseOfTheConsumer(t *testing.T) {
+	t.Parallel()
+	objects := mustRender(t, "extras")
+	for id, pod := range map[string]any{"consumer": podOf(objects["StatefulSet/docket-consumer"]), "test": objects["Pod/docket-test"].object} {
+		has := func(of, name string, path ...any) {
+			t.Helper()
+			all, _ := at(pod, append([]any{"spec"}, path...)...).([]any)
+			if !slices.ContainsFunc(all, func(one any) bool { return at(one, "name") == name }) {
+				t.Errorf("%s has no %s %s", id, of, name)
+			}
+		}
+		has("variable", "HTTPS_PROXY", "containers", 0, "env")
+		has("mount", "postgres-ca", "containers", 0, "volumeMounts")
+		has("volume", "postgres-ca", "volumes")
+	}
 }
 
 func TestExtras_CollectorScalesAndIsReached(t *testing.T) {

@@ -26,25 +26,54 @@ const (
 	kafkaMessageLimit = 1048588
 )
 
-// Wanted are the wishes of a person for new topics. 0 means none: 12 partitions, and replication 3 or as many as there are
-// brokers.
+// Wanted are the wishes of a person for new topics. 0 means none: 12 partitions and replication 3.
 type Wanted struct{ Partitions, Replication int }
 
 // TopicPlan is the plan for one topic.
 type TopicPlan struct {
 	kafka.NewTopic          // as it is created, if it does not exist
 	Create         bool     // it does not exist
+	Unknown        bool     // it cannot be seen: the brokers do not say whether it exists
 	Findings       []Result // of one that exists, or that cannot be seen: one ok, or what differs
 }
 
-// Topics plans every topic that the settings need. It creates nothing. An error is a [*kafka.FaultError] or one of the
-// settings.
+// fewBrokersError says that fewer brokers are up than new topics need replicas. A broker that is down for a while must not
+// decide the replication of a topic for good.
+type fewBrokersError struct{ up int }
+
+func (e *fewBrokersError) Error() string {
+	are := "brokers are"
+	if e.up == 1 {
+		are = "broker is"
+	}
+	return fmt.Sprintf("%d %s up, and new topics need %d", e.up, are, newReplication)
+}
+
+func (e *fewBrokersError) hint() string {
+	return fmt.Sprintf("start the others, or name --replication %d if that is the cluster", e.up)
+}
+
+// Topics plans every topic that the settings need. It creates nothing. An error is a [*kafka.FaultError], one of the
+// settings, or of too few brokers for new topics.
 func Topics(ctx context.Context, s config.Settings, w Wanted) ([]TopicPlan, error) {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
-	cfg, err := app.Kafka(s, "topics")
+	all, brokers, err := look(ctx, s, w)
 	if err != nil {
 		return nil, err
+	}
+	creates := slices.ContainsFunc(all, func(p TopicPlan) bool { return p.Create })
+	if creates && w.Replication == 0 && brokers < newReplication {
+		return nil, &fewBrokersError{max(brokers, 1)}
+	}
+	return all, nil
+}
+
+// look plans every topic by the topics that there are. It also returns the number of brokers that are up.
+func look(ctx context.Context, s config.Settings, w Wanted) (all []TopicPlan, brokers int, err error) {
+	cfg, err := app.Kafka(s, "topics")
+	if err != nil {
+		return nil, 0, err
 	}
 	var names []string
 	for _, of := range s.ByShard() {
@@ -53,13 +82,13 @@ func Topics(ctx context.Context, s config.Settings, w Wanted) ([]TopicPlan, erro
 	slices.Sort(names)
 	c, err := kafka.Describe(ctx, cfg, slices.Compact(names), nil)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	limit := int64(-1)
 	if len(c.Brokers) > 0 {
 		limit = kafka.MessageLimit(ctx, cfg, c.Brokers[0].ID)
 	}
-	return planAll(s, c, limit, w), nil
+	return planAll(s, c, limit, w), len(c.Brokers), nil
 }
 
 // topicsOf returns the names of all topics that the settings need, the source topics first.
@@ -101,12 +130,9 @@ func newPlanner(s config.Settings, c *kafka.Cluster, limit int64, w Wanted) plan
 	if limit < 0 {
 		limit = kafkaMessageLimit
 	}
-	p := planner{settings: s, wanted: w, limit: limit, src: sourcesOf(s, c.Topics), replication: w.Replication}
+	p := planner{settings: s, wanted: w, limit: limit, src: sourcesOf(s, c.Topics), replication: cmp.Or(w.Replication, newReplication)}
 	if i := slices.IndexFunc(c.Topics, func(t kafka.Topic) bool { return t.Name == s.KafkaTopic }); i >= 0 {
 		p.source = c.Topics[i]
-	}
-	if p.replication == 0 {
-		p.replication = min(newReplication, max(len(c.Brokers), 1))
 	}
 	if p.src.partitions == 0 {
 		p.src.partitions = p.partitions()
@@ -141,8 +167,10 @@ func (p planner) plan(t kafka.Topic) TopicPlan {
 		one.Create, one.NewTopic = true, p.fresh(t)
 		return one
 	case errors.As(t.Err, &f) && f.Reason == kafka.ReasonAuthorization:
+		one.Unknown = true
 		r.add(Fail, "no permission to see it (DESCRIBE)", grant("topic", t.Name, "DESCRIBE"))
 	case t.Err != nil:
+		one.Unknown = true
 		r.all = append(r.all, broken(r.what, t.Err))
 	default:
 		owned(p.settings, t, p.src, &r)
@@ -198,8 +226,9 @@ func (p TopicPlan) Describe() string {
 }
 
 // CreateTopics has the brokers create the topics of a plan that do not exist. With dry they only check the requests. The
-// results are one for each of these topics: ok, or fail with what to do.
-func CreateTopics(ctx context.Context, s config.Settings, all []TopicPlan, dry bool) []Result {
+// results are one for each of these topics: ok, or fail with what to do. A topic that another process created meanwhile is
+// described again: the plans that it returns have it as one that exists, and its findings are among the results.
+func CreateTopics(ctx context.Context, s config.Settings, all []TopicPlan, w Wanted, dry bool) ([]TopicPlan, []Result) {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	var missing []kafka.NewTopic
@@ -209,23 +238,25 @@ func CreateTopics(ctx context.Context, s config.Settings, all []TopicPlan, dry b
 		}
 	}
 	if len(missing) == 0 {
-		return nil
+		return all, nil
 	}
 	cfg, err := app.Kafka(s, "topics")
 	if err != nil {
-		return []Result{{Fail, "brokers", err.Error(), "correct the settings that are named"}}
+		return all, []Result{{Fail, "brokers", err.Error(), "correct the settings that are named"}}
 	}
 	answers, err := kafka.CreateTopics(ctx, cfg, missing, dry)
 	if err != nil {
-		return []Result{broken("brokers", err)}
+		return all, []Result{broken("brokers", err)}
 	}
 	var results []Result
+	existed := map[string]bool{}
 	for _, a := range answers {
 		what := "topic " + a.Name
 		switch {
 		case a.Err != nil:
 			results = append(results, broken(what, a.Err))
 		case a.Existed:
+			existed[a.Name] = true
 			results = append(results, Result{OK, what, "exists: another process created it meanwhile", ""})
 		case dry:
 			results = append(results, Result{OK, what, "the brokers would create it", ""})
@@ -233,11 +264,52 @@ func CreateTopics(ctx context.Context, s config.Settings, all []TopicPlan, dry b
 			results = append(results, Result{OK, what, "created", ""})
 		}
 	}
-	return results
+	if len(existed) == 0 {
+		return all, results
+	}
+	all, findings := again(ctx, s, all, w, existed)
+	return all, append(results, findings...)
+}
+
+// again describes the topics that others created meanwhile. It returns the plans with them, and the findings about them that
+// are not ok.
+func again(ctx context.Context, s config.Settings, all []TopicPlan, w Wanted, existed map[string]bool) ([]TopicPlan, []Result) {
+	seen := map[string]TopicPlan{}
+	now, _, err := look(ctx, s, w)
+	for _, p := range now {
+		seen[p.Name] = p
+	}
+	all = slices.Clone(all)
+	var findings []Result
+	for i, p := range all {
+		if !existed[p.Name] {
+			continue
+		}
+		what, is := "topic "+p.Name, seen[p.Name]
+		switch {
+		case err != nil:
+			is = TopicPlan{NewTopic: kafka.NewTopic{Name: p.Name}, Unknown: true, Findings: []Result{broken(what, err)}}
+		case is.Create: // the broker that was asked does not know of it yet
+			is = TopicPlan{NewTopic: kafka.NewTopic{Name: p.Name}, Unknown: true, Findings: []Result{{Fail, what, "another process created it; the brokers do not describe it yet", "run the command again"}}}
+		}
+		all[i] = is
+		for _, r := range is.Findings {
+			if r.Level != OK {
+				findings = append(findings, r)
+			}
+		}
+	}
+	return all, findings
 }
 
 // Unplanned returns the result for an error of [Topics].
-func Unplanned(err error) Result { return broken("brokers", err) }
+func Unplanned(err error) Result {
+	var few *fewBrokersError
+	if errors.As(err, &few) {
+		return Result{Fail, "brokers", few.Error(), few.hint()}
+	}
+	return broken("brokers", err)
+}
 
 // Alter returns the command that changes a setting of a topic.
 func Alter(s config.Settings) string {

@@ -7,8 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kfake"
+
 	"docket/internal/kafka"
 	"docket/internal/service/config"
+	"docket/internal/testkit/kafkatest"
 )
 
 // kafkaOnly are settings without a database.
@@ -76,7 +79,7 @@ func TestPlan_NewTopics(t *testing.T) {
 			"decision-logs-parking: 12 partitions, replication 3, cleanup.policy=delete, " + homes,
 			"decision-logs-dlq: 12 partitions, replication 3, cleanup.policy=delete, " + homes,
 			"decision-logs-parking-dlq: 12 partitions, replication 3, cleanup.policy=delete, " + homes}},
-		"one broker": {nil, 1, Wanted{}, -1, []string{"decision-logs: 12 partitions, replication 1, cleanup.policy=delete, min.insync.replicas=1"}},
+		"one broker": {nil, 1, Wanted{Replication: 1}, -1, []string{"decision-logs: 12 partitions, replication 1, cleanup.policy=delete, min.insync.replicas=1"}},
 		"as asked":   {nil, 5, Wanted{Partitions: 6, Replication: 5}, -1, []string{"decision-logs: 6 partitions, replication 5, cleanup.policy=delete, min.insync.replicas=4"}},
 		"brokers take more": {nil, 3, Wanted{}, 4 << 20, []string{
 			"decision-logs: 12 partitions, replication 3, cleanup.policy=delete, min.insync.replicas=2",
@@ -136,6 +139,9 @@ func TestPlan_ExistingTopicsStay(t *testing.T) {
 			all := planAll(s, cl, 1_040_000, c.wanted)
 			i := slices.IndexFunc(all, func(p TopicPlan) bool { return p.Name == c.topic })
 			got := lines(all[i : i+1])
+			if all[i].Unknown != (name == "not to be seen") {
+				t.Errorf("unknown: %v", all[i].Unknown)
+			}
 			if all[i].Create || len(all) != 4 || len(got) != len(c.want) {
 				t.Fatalf("got %q", got)
 			}
@@ -208,5 +214,64 @@ func made(t *testing.T, n kafka.NewTopic, limit int64) kafka.Topic {
 		Name: n.Name, Partitions: n.Partitions, Replication: n.Replication, MinInSyncReplicas: number("min.insync.replicas", 1),
 		MaxMessageBytes: number("max.message.bytes", limit), Retention: time.Duration(number("retention.ms", 604800000)) * time.Millisecond, RetentionKnown: true,
 		RetentionBytes: number("retention.bytes", 1<<30), CleanupPolicy: n.Settings["cleanup.policy"],
+	}
+}
+
+// With fewer than three brokers up nobody may get topics of a lower replication unasked.
+func TestTopics_FewBrokers(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		brokers int
+		topics  []string
+		wanted  Wanted
+		says    string // empty: it is planned
+	}{
+		"one":             {1, nil, Wanted{}, "1 broker is up, and new topics need 3; start the others, or name --replication 1 if that is the cluster"},
+		"two":             {2, nil, Wanted{Partitions: 4}, "2 brokers are up, and new topics need 3; start the others, or name --replication 2 if that is the cluster"},
+		"one topic there": {1, []string{"decision-logs"}, Wanted{}, "1 broker is up"},
+		"all there":       {1, []string{"decision-logs", "decision-logs-parking", "decision-logs-dlq", "decision-logs-parking-dlq"}, Wanted{}, ""},
+		"as asked":        {1, nil, Wanted{Replication: 1}, ""},
+		"three":           {3, nil, Wanted{}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := kafkatest.New(t, kfake.NumBrokers(c.brokers), kfake.SeedTopics(4, c.topics...))
+			_, err := Topics(t.Context(), kafkaOnly(t, "DOCKET_KAFKA_BROKERS="+strings.Join(k.Brokers(), ",")), c.wanted)
+			if (err != nil) != (c.says != "") {
+				t.Fatalf("got %v", err)
+			}
+			if err != nil {
+				if r := Unplanned(err); !strings.HasPrefix(r.Detail+"; "+r.Hint, c.says) {
+					t.Errorf("%+v", r)
+				}
+			}
+		})
+	}
+}
+
+// Another process creates a topic between the plan and the request: it exists, with what is wrong with it.
+func TestCreateTopics_CreatedMeanwhile(t *testing.T) {
+	t.Parallel()
+	k := kafkatest.New(t, kfake.NumBrokers(3))
+	s := kafkaOnly(t, "DOCKET_KAFKA_BROKERS="+strings.Join(k.Brokers(), ","))
+	plans, err := Topics(t.Context(), s, Wanted{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := k.CreateTopic("decision-logs-parking", 2, map[string]string{"retention.ms": "60000"}); err != nil {
+		t.Fatal(err)
+	}
+	after, results := CreateTopics(t.Context(), s, plans, Wanted{}, false)
+	for i, p := range after {
+		other := p.Name == "decision-logs-parking"
+		if p.Create == other || p.Unknown || !plans[i].Create {
+			t.Errorf("%+v", p)
+		}
+		if found := strings.Join(lines(after[i:i+1]), "\n"); other && !strings.Contains(found, "kept for 1m0s") {
+			t.Errorf("not described again: %s", found)
+		}
+	}
+	if !Failed(results) || Failed(slices.DeleteFunc(slices.Clone(results), func(r Result) bool { return r.What == "topic decision-logs-parking" })) {
+		t.Errorf("%+v", results)
 	}
 }

@@ -11,13 +11,13 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"os"
 	"strings"
 	"time"
 
 	"docket/internal/desk/api"
+	"docket/internal/desk/client/address"
 )
 
 // Config says which desk is asked, and how.
@@ -91,25 +91,12 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Address reads the URL of a desk. Without plain, http is allowed to loopback alone.
 func Address(text string, plain bool) (*url.URL, error) {
-	u, err := url.Parse(text)
-	switch {
-	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return nil, wrong("the server must be a URL like https://desk.example:8083")
-	case u.User != nil:
-		return nil, wrong("the URL of the server must not hold a password: give a token instead")
-	case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
-		return nil, wrong("the URL of the server must end with its path")
-	case u.Scheme == "http" && !plain && !loopback(u.Hostname()):
-		return nil, wrong("http:// would send the token in clear to %s: use https://, or allow it with DOCKET_SERVER_PLAIN=true", u.Host)
+	u, err := address.Parse(text, plain)
+	if err != nil {
+		return nil, wrong("%v", err)
 	}
 	u.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), api.Prefix)
 	return u, nil
-}
-
-// loopback reports whether a host is this one, without asking a name server.
-func loopback(host string) bool {
-	at, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && at.Unmap().IsLoopback()
 }
 
 func (c Config) tls() (*tls.Config, error) {

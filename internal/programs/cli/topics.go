@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 
 	"docket/internal/audit/check"
@@ -22,19 +23,20 @@ func CreateTopics() Command {
 	var o topicOptions
 	return Command{
 		Name: "create", Text: "Create the topics that Docket needs and that do not exist.",
-		Example: "  %s create --dry-run\n  %[1]s create --partitions 6\n  %[1]s create --json | jq -r '.items[] | select(.result == \"created\") | .name'",
+		Example: "  %s create --dry-run\n  %[1]s create --partitions 6\n  %[1]s create --replication 1   # for development, with one broker\n  %[1]s create --json | jq -r '.items[] | select(.result == \"created\") | .name'",
 		More: "Prints a plan first: a line for each topic of the settings, also of lanes and shards. Then it creates the topics that\n" +
 			"do not exist. It never changes or deletes a topic: of one that exists it says what differs, like `docket check`, and\n" +
 			"how to change it. Run it as often as you like.\n\n" +
-			"New topics have 12 partitions, or those of the shards, and replication 3, or as many as there are brokers. Homes\n" +
-			"keep records for 30 days, or for all waits of DOCKET_PARKING_MAX_BACKOFF if that is longer, and take the largest\n" +
-			"record of the source with Docket's headers. The database is not needed.",
+			"New topics have 12 partitions, or those of the shards, and replication 3. With fewer than three brokers up it creates\n" +
+			"nothing unless --replication is given. Homes keep records for 30 days, or for all waits of\n" +
+			"DOCKET_PARKING_MAX_BACKOFF if that is longer. They take the largest record of the source with Docket's headers. The\n" +
+			"database is not needed.",
 		Uses: []string{"DOCKET_KAFKA_BROKERS"},
 		Exit: [2]string{"each topic exists and can be used; with --dry-run: or can be created", "a topic could not be created, or one that exists cannot be used"},
 		Flags: func(f *flag.FlagSet) {
 			f.BoolVar(&o.dry, "dry-run", false, "print the plan and let the brokers check it; create nothing")
 			f.Func("partitions", "partitions of new topics, at most "+strconv.Itoa(mostPartitions), wholeUpTo(&o.wanted.Partitions, mostPartitions))
-			f.Func("replication", "replicas of new topics; at most one a broker", wholeUpTo(&o.wanted.Replication, mostReplicas))
+			f.Func("replication", "replicas of new topics, at most one a broker (default 3)", wholeUpTo(&o.wanted.Replication, mostReplicas))
 			f.BoolVar(&o.asJSON, "json", false, "print JSON")
 		},
 		Run: func(env Env, _ []string) int {
@@ -87,7 +89,7 @@ func createTopics(ctx context.Context, env Env, s config.Settings, o topicOption
 	if !o.asJSON {
 		showPlans(env.Stdout, s, plans)
 	}
-	done := check.CreateTopics(ctx, s, plans, o.dry)
+	plans, done := check.CreateTopics(ctx, s, plans, o.wanted, o.dry)
 	if ctx.Err() != nil {
 		say(env.Stderr, "%s: stopped; run it again to see what exists\n", env.Called())
 		return Failed
@@ -99,7 +101,7 @@ func createTopics(ctx context.Context, env Env, s config.Settings, o topicOption
 	if o.asJSON {
 		printJSON(env.Stdout, topicsOf(plans, done, o.dry, failed))
 	} else {
-		showCreated(env.Stdout, done, o.dry)
+		showCreated(env.Stdout, plans, done, o.dry)
 	}
 	if failed {
 		return Failed
@@ -127,15 +129,24 @@ func showPlans(w io.Writer, s config.Settings, plans []check.TopicPlan) {
 	}
 }
 
-func showCreated(w io.Writer, done []check.Result, dry bool) {
+func showCreated(w io.Writer, plans []check.TopicPlan, done []check.Result, dry bool) {
+	existed := map[string]bool{} // made by others meanwhile
+	for _, p := range plans {
+		existed["topic "+p.Name] = !p.Create
+	}
 	for _, r := range done {
 		line := r.What + ": " + r.Detail
-		if r.Level == check.Fail {
+		switch {
+		case r.Level == check.Fail && !existed[r.What]:
 			line = "not created: " + line + "; " + r.Hint
+		case r.Level != check.OK:
+			line = fmt.Sprintf("%-6s  %s; %s", r.Level, line, r.Hint)
 		}
 		say(w, "%v\n", line)
 	}
 	switch {
+	case len(done) == 0 && slices.ContainsFunc(plans, func(p check.TopicPlan) bool { return p.Unknown }):
+		say(w, "nothing created: not all topics can be seen\n")
 	case len(done) == 0:
 		say(w, "nothing to create: all topics exist\n")
 	case dry:
@@ -152,7 +163,7 @@ type jsonTopics struct {
 
 type jsonTopic struct {
 	Name        string            `json:"name"`
-	Result      string            `json:"result"` // exists, created, planned (of a dry run) or failed
+	Result      string            `json:"result"` // exists, unknown, created, planned (of a dry run) or failed
 	Partitions  int               `json:"partitions,omitempty"`
 	Replication int               `json:"replication,omitempty"`
 	Settings    map[string]string `json:"settings,omitempty"`
@@ -167,6 +178,9 @@ func topicsOf(plans []check.TopicPlan, done []check.Result, dry, failed bool) js
 	out := jsonTopics{DryRun: dry, Failed: failed, Items: []jsonTopic{}}
 	for _, p := range plans {
 		one := jsonTopic{Name: p.Name, Result: "exists", Findings: p.Findings}
+		if p.Unknown {
+			one.Result = "unknown"
+		}
 		if p.Create {
 			one.Partitions, one.Replication, one.Settings, one.Findings = p.Partitions, p.Replication, p.Settings, []check.Result{}
 			r, answered := of["topic "+p.Name]

@@ -9,6 +9,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kfake"
 
+	"docket/internal/audit/check"
+	"docket/internal/kafka"
 	"docket/internal/service/config"
 	"docket/internal/testkit/kafkatest"
 )
@@ -135,5 +137,54 @@ func TestTopicsCreate_ExitCodes(t *testing.T) {
 				t.Errorf("%+v", r)
 			}
 		})
+	}
+}
+
+func TestTopicsCreate_OneBroker(t *testing.T) {
+	t.Parallel()
+	c := kafkatest.New(t, kfake.NumBrokers(1))
+	for _, args := range [][]string{nil, {"--dry-run"}, {"--json"}} {
+		if r := createOn(c, nil, args...); r.code != Failed || !strings.Contains(r.err, "1 broker is up, and new topics need 3") || !strings.Contains(r.err, "--replication 1") {
+			t.Errorf("%v: %+v", args, r)
+		}
+	}
+	if found := topicsIn(t, c); len(found) != 0 {
+		t.Fatalf("created %v", found)
+	}
+	if r := createOn(c, nil, "--replication", "1"); r.code != Done || !strings.Contains(r.out, "topic decision-logs: created") {
+		t.Errorf("%+v", r)
+	}
+	if r := createOn(c, nil); r.code != Done || !strings.HasSuffix(r.out, "nothing to create: all topics exist\n") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// Nobody may take a topic that cannot be seen for one that exists.
+func TestTopicsCreate_UnseenIsUnknown(t *testing.T) {
+	t.Parallel()
+	plans := []check.TopicPlan{
+		{NewTopic: kafka.NewTopic{Name: "unseen"}, Unknown: true, Findings: []check.Result{{Level: check.Fail, What: "topic unseen", Detail: "no permission", Hint: "grant it"}}},
+		{NewTopic: kafka.NewTopic{Name: "there"}},
+	}
+	got := topicsOf(plans, nil, false, true)
+	if got.Items[0].Result != "unknown" || len(got.Items[0].Findings) != 1 || got.Items[1].Result != "exists" {
+		t.Errorf("%+v", got)
+	}
+	var out buffer
+	if showCreated(&out, plans, nil, false); strings.Contains(out.String(), "all topics exist") {
+		t.Errorf("%q", out.String())
+	}
+}
+
+func TestShowCreated_CreatedMeanwhile(t *testing.T) {
+	t.Parallel()
+	plans := []check.TopicPlan{{NewTopic: kafka.NewTopic{Name: "other"}}, {NewTopic: kafka.NewTopic{Name: "mine"}, Create: true}}
+	var out buffer
+	showCreated(&out, plans, []check.Result{
+		{Level: check.OK, What: "topic other", Detail: "exists: another process created it meanwhile"}, {Level: check.Fail, What: "topic mine", Detail: "refused", Hint: "ask"},
+		{Level: check.Fail, What: "topic other", Detail: "kept for 1m0s", Hint: "set it"},
+	}, false)
+	if want := "topic other: exists: another process created it meanwhile\nnot created: topic mine: refused; ask\nfail    topic other: kept for 1m0s; set it\n"; out.String() != want {
+		t.Errorf("%q", out.String())
 	}
 }

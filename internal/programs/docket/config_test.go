@@ -103,6 +103,13 @@ func TestConfig_PrintIsAFile(t *testing.T) {
 			t.Errorf("%s: exit %d\n%s%s", program, json.Code, json.Out, json.Err)
 		}
 	}
+	server := []string{"DOCKET_SERVER=https://me:" + planted + "@desk"}
+	for _, args := range [][]string{{"config", "print", "desk"}, {"config", "print", "desk", "--json"}, {"config", "validate"}} {
+		got := callAs("docket", append(server, environ[:1]...), nil, args...)
+		if got.Code != cli.Misuse || strings.Contains(got.Out+got.Err, planted) || !strings.Contains(got.Err, "DOCKET_SERVER: ") {
+			t.Errorf("%v: exit %d\n%s%s", args, got.Code, got.Out, got.Err)
+		}
+	}
 	wrong := callAs("docket", []string{"DOCKET_LOG_LEVEL=loud", "DOCKET_LANES=slow"}, nil, "config", "print", "consume")
 	if wrong.Code != cli.Misuse || wrong.Out != "" || strings.Count(wrong.Err, "\n") != 3 {
 		t.Errorf("exit %d\n%s%s", wrong.Code, wrong.Out, wrong.Err)

@@ -96,3 +96,32 @@ func TestEffective_AnyValueSurvivesYAML(t *testing.T) {
 		}
 	})
 }
+
+// The URL of a desk is printed, so none with a password may be valid.
+func TestLoad_ServerWithPassword(t *testing.T) {
+	t.Parallel()
+	const url = "DOCKET_DATABASE_URL=postgres://u@db/x"
+	for name, c := range map[string]struct {
+		environ []string
+		says    string
+	}{
+		"user and password": {[]string{"DOCKET_SERVER=https://me:" + shy + "@desk"}, "DOCKET_SERVER: the URL of the server must not hold a password"},
+		"of a file":         {[]string{FileVariable + "=" + onDisk(t, "server: https://"+shy+"@desk\n")}, "DOCKET_SERVER: the URL of the server must not hold a password"},
+		"query":             {[]string{"DOCKET_SERVER=https://desk?token=" + shy}, "must end with its path"},
+		"no URL":            {[]string{"DOCKET_SERVER=me:" + shy + "@desk"}, "must be a URL"},
+		"in clear":          {[]string{"DOCKET_SERVER=http://desk.example"}, "in clear"},
+		"in clear, allowed": {[]string{"DOCKET_SERVER=http://desk.example", "DOCKET_SERVER_PLAIN=true"}, ""},
+		"good":              {[]string{"DOCKET_SERVER=https://desk.example:8083/docket"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, _, err := Load(Desk, append(c.environ, url))
+			if (err != nil) != (c.says != "") || err != nil && (!strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), shy)) {
+				t.Errorf("got %v", err)
+			}
+			if _, _, err := Load(Consumer, append(c.environ, url)); err != nil {
+				t.Errorf("the consumer has no such setting: %v", err)
+			}
+		})
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"docket/internal/desk/client/address"
 	"docket/internal/record/envelope"
 )
 
@@ -31,6 +32,7 @@ func (l *loader) relations() {
 	case Desk:
 		l.deskRetries()
 		l.deskAPI()
+		l.server()
 		l.archive()
 		l.nightly()
 	case Collector:
@@ -38,6 +40,16 @@ func (l *loader) relations() {
 		l.uploaders()
 		l.uploadSizes()
 		l.routing()
+	}
+}
+
+// server judges the desk that commands ask, as their client does. The URL is printed, so it must hold no secret.
+func (l *loader) server() {
+	const server = "DOCKET_SERVER"
+	if s := l.settings; s.Server != "" && l.fine(server, "DOCKET_SERVER_PLAIN") {
+		if _, err := address.Parse(s.Server, s.ServerPlain); err != nil {
+			l.complain(server, "%v", err)
+		}
 	}
 }
 

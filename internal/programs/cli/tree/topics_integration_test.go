@@ -26,10 +26,13 @@ func TestTopicsCreate_RealBroker(t *testing.T) {
 		"DOCKET_KAFKA_BROKERS=" + addr, "DOCKET_KAFKA_TOPIC=" + name, "DOCKET_KAFKA_PARKING_TOPIC=" + name + "-parking",
 		"DOCKET_KAFKA_DLQ_TOPIC=" + name + "-dlq", "DOCKET_KAFKA_PARKING_DLQ_TOPIC=" + name + "-parking-dlq", "DOCKET_LANES=urgent",
 	}
+	create := func(args ...string) (code int, out, errs bytes.Buffer) {
+		code = tree.Main(cli.Env{Program: config.Desk, Args: append([]string{"topics", "create"}, args...), Environ: environ, Stdout: &out, Stderr: &errs}, frame.Options{})
+		return code, out, errs
+	}
 	run := func(want string, args ...string) {
 		t.Helper()
-		var out, errs bytes.Buffer
-		code := tree.Main(cli.Env{Program: config.Desk, Args: append([]string{"topics", "create"}, args...), Environ: environ, Stdout: &out, Stderr: &errs}, frame.Options{})
+		code, out, errs := create(args...)
 		if code != cli.Done || !strings.Contains(out.String(), want) {
 			t.Fatalf("%v: exit %d\n%s%s", args, code, out.String(), errs.String())
 		}
@@ -44,13 +47,16 @@ func TestTopicsCreate_RealBroker(t *testing.T) {
 		}
 		return c.Topics
 	}
-	run("dry run: nothing was created", "--dry-run", "--partitions", "2")
+	if code, _, errs := create("--partitions", "2"); code != cli.Failed || !strings.Contains(errs.String(), "name --replication 1") {
+		t.Fatalf("exit %d: %s", code, errs.String())
+	}
+	run("dry run: nothing was created", "--dry-run", "--partitions", "2", "--replication", "1")
 	for _, is := range describe() {
 		if is.Err == nil {
 			t.Fatalf("a dry run created %s", is.Name)
 		}
 	}
-	run(name+"-urgent: created", "--partitions", "2")
+	run(name+"-urgent: created", "--partitions", "2", "--replication", "1")
 	for i, is := range describe() {
 		home := i >= 2
 		if is.Err != nil || is.ConfigErr != nil || is.Partitions != 2 || is.Replication != 1 || is.CleanupPolicy != "delete" || is.MinInSyncReplicas != 1 ||
