@@ -18,15 +18,22 @@ type Inside struct{ s *api }
 // Inside returns the API without HTTP.
 func (h *Handler) Inside() Inside { return Inside{h.api} }
 
-// SearchQuery and the other types are the questions of the API. Their fields have the limits and defaults of the document, which the asker applies.
+// Questions of the API. Their fields have the limits and defaults of the document, which the asker applies.
 type (
+	// SearchQuery asks for search-decisions.
 	SearchQuery = searchInput
-	WhyQuery    = whyInput
-	DiffQuery   = diffInput
-	StatsQuery  = statsInput
+	// WhyQuery asks for explain-decision.
+	WhyQuery = whyInput
+	// DiffQuery asks for diff-decisions.
+	DiffQuery = diffInput
+	// StatsQuery asks for count-decisions.
+	StatsQuery = statsInput
+	// StatesQuery asks for show-states.
 	StatesQuery = statesInput
-	FlipsQuery  = flipsInput
-	ListQuery   = listInput
+	// FlipsQuery asks for list-flips.
+	FlipsQuery = flipsInput
+	// ListQuery asks for list-dead-letters.
+	ListQuery = listInput
 )
 
 // Has reports whether the API has an operation: some need a port.
