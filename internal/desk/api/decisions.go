@@ -149,7 +149,7 @@ type DecisionList struct {
 	EditsUnknown string     `json:"edits_unknown,omitempty" doc:"Why it is not known which of these an edit of the last minutes produced, and who edited"`
 	NotLooked    []string   `json:"not_looked,omitempty" doc:"Archived days of the asked range that were not read completely, and why. Other decisions that fit can be there"`
 	Gaps         []Gap      `json:"gaps,omitempty" doc:"The places of not_looked, in parts"`
-	Reached      *time.Time `json:"reached,omitempty" doc:"How far was looked, where time was over before the page was full: go on with next"`
+	Reached      *time.Time `json:"reached,omitempty" doc:"The search came as far as this, because its time ended before the page was full. Continue with next"`
 	reader.Completeness
 	Partly
 }

@@ -79,7 +79,7 @@ type orderOutput struct{ Body Ordered }
 
 // Touched says what another payload would change.
 type Touched struct {
-	Members []string `json:"members" nullable:"false" doc:"What it changes of decision_id, timestamp, path, result, input"`
+	Members []string `json:"members" nullable:"false" doc:"The members that it changes, of decision_id, timestamp, path, result, input"`
 	Second  bool     `json:"second_person" doc:"It needs a proposal, and another admin who approves it"`
 }
 

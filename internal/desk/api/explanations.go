@@ -16,7 +16,7 @@ type whyInput struct {
 	DecisionPath
 	Timestamp  time.Time `query:"timestamp" doc:"Which one, where the same id came with several; without it the newest"`
 	Neighbours int       `query:"neighbours" minimum:"0" maximum:"50" default:"3" doc:"How many decisions before it and behind it of the same subject and path"`
-	Subject    string    `query:"subject" maxLength:"4096" doc:"Who counts as the same: requested_by, requested_by:host, label:NAME or input:/POINTER; without it DOCKET_READER_SUBJECT"`
+	Subject    string    `query:"subject" maxLength:"4096" doc:"The field that identifies the subject: requested_by, requested_by:host, label:NAME or input:/POINTER; without it DOCKET_READER_SUBJECT"`
 	Elsewhere  bool      `query:"elsewhere" default:"true" doc:"Also look for the id in the other homes; without it the answer does not have them, and says less of how complete it is"`
 	SameInput  bool      `query:"same_input" doc:"When the very same input ended otherwise last; it may take longer"`
 }

@@ -104,7 +104,7 @@ func (s *api) jobs() {
 	register(s, route{role: Operator, method: http.MethodPost, path: "/jobs/{id}/stop", id: "stop-job", summary: "Stop a job",
 		text: "What it has moved stays moved. It can be resumed.", errors: refusals}, s.stopJob)
 	register(s, route{role: Operator, method: http.MethodPost, path: "/jobs/{id}/resume", id: "resume-job", summary: "Resume a job that stopped",
-		text: "One that goes on already goes on. One that only an admin could have made, only an admin can resume.", errors: refusals}, s.resumeJob)
+		text: "A job that runs already keeps running. If only an admin could have started the job, only an admin can resume it.", errors: refusals}, s.resumeJob)
 }
 
 func (s *api) createJob(ctx context.Context, c caller, in *jobInput) (*jobOutput, error) {

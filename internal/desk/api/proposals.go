@@ -24,7 +24,7 @@ type Proposal struct {
 	ID         int64                `json:"id"`
 	State      ledger.ProposalState `json:"state" enum:"OPEN,APPROVED,REJECTED,EXPIRED,VOID" doc:"VOID: the payload or the state of the dead letter is another by now"`
 	DeadLetter string               `json:"dead_letter"`
-	Members    []string             `json:"members" nullable:"false" doc:"What it changes: decision_id, timestamp, path, result, input"`
+	Members    []string             `json:"members" nullable:"false" doc:"The members that it changes: decision_id, timestamp, path, result, input"`
 	Retry      bool                 `json:"retry" doc:"The dead letter is retried once it is approved"`
 	By         string               `json:"by" doc:"Who proposed it"`
 	Why        string               `json:"why"`
@@ -47,7 +47,7 @@ type ProposalList struct {
 type ProposalPayload struct {
 	Proposal
 	Value Bytes  `json:"value" doc:"The payload that it would be"`
-	Diff  string `json:"diff,omitempty" doc:"What it changes of the payload that is there; of one that is open"`
+	Diff  string `json:"diff,omitempty" doc:"The change of the payload that is there; only of an open proposal"`
 }
 
 // ProposalPath names a proposal.

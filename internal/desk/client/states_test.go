@@ -178,7 +178,7 @@ func TestFlips_WrongPlaces(t *testing.T) {
 			_, _ = w.Write([]byte(text)) // the client is gone
 		})
 		if _, _, err := c.States().Flips(t.Context(), state.FlipQuery{Limit: 1}); err == nil {
-			t.Errorf("%s is no error", text)
+			t.Errorf("%s has no error", text)
 		}
 	}
 }
