@@ -14,6 +14,7 @@ FLIPS = ["subject", "path", "micros", "decision_id", "verdict"]
 
 class Engine:
     version = "pyarrow " + pa.__version__
+    examples = 1  # on the page
 
     def __init__(self, _):
         self.archive = None

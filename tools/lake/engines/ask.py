@@ -53,8 +53,8 @@ def run_examples(engine, page, archive):
                 sys.exit("the page lists other files than those that count")
         elif engine.example(language, text, names):
             ran += 1
-    if "files" not in names or ran == 0:
-        sys.exit(f"the page has no list of files, or no example for {engine.version}")
+    if "files" not in names or ran != engine.examples:
+        sys.exit(f"the page has no list of files, or {ran} examples for {engine.version} in place of {engine.examples}")
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ SETTINGS = {
 
 class Engine:
     version = "Spark " + pyspark.__version__
+    examples = 1  # on the page
 
     def __init__(self, work):
         # Spark reads these. Without SPARK_LOCAL_IP it would listen on every address.
