@@ -233,6 +233,9 @@ func (d *archiveDay) Read(ctx context.Context, shape archive.Shape, prove bool, 
 		return facts, d.of.failed("read the day", err)
 	}
 	defer func() { _, _ = d.conn.Exec(ctx, db.RollbackSQL) }() // an error shows at the next statement
+	if _, err := d.conn.Exec(ctx, readsOnlySQL); err != nil {
+		return facts, d.of.failed("read the day", err)
+	}
 	var bytes int64
 	var first, last *string
 	err = d.conn.QueryRow(ctx, `SELECT pg_relation_size($1::oid), (to_json(min(ts))#>>'{}'), (to_json(max(ts))#>>'{}') FROM `+d.table, d.oid).Scan(&bytes, &first, &last)

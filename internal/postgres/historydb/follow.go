@@ -18,14 +18,19 @@ import (
 // tells that, as it has each, whoever owns it.
 const (
 	// openSQL is the server's time before it looks, and the open transactions of this database's sessions. pg_locks has a line for each,
-	// whoever asks. One without a user is the server's own work, and stores nothing.
+	// whoever asks. One without a user is the server's own work, and stores nothing. Nor does one with the mark of [readsOnlySQL].
 	openSQL = `
 SELECT statement_timestamp(), pg_is_in_recovery(), coalesce(array_agg(l.virtualtransaction ORDER BY 1) FILTER (WHERE l.virtualtransaction IS NOT NULL), '{}')
   FROM (SELECT) AS one
   LEFT JOIN (SELECT l.virtualtransaction FROM pg_locks l JOIN pg_stat_activity a USING (pid)
               WHERE l.locktype = 'virtualxid' AND l.mode = 'ExclusiveLock' AND a.usesysid IS NOT NULL
                 AND (a.datid IS NULL OR a.datid = 0 OR a.datid = (SELECT oid FROM pg_database WHERE datname = current_database()))
-                AND l.pid <> pg_backend_pid()) AS l ON true`
+                AND l.pid <> pg_backend_pid()
+                AND NOT EXISTS (SELECT FROM pg_locks o WHERE o.pid = l.pid AND o.locktype = 'advisory' AND o.granted
+                                   AND o.classid = 'decision_logs'::regclass AND o.objid = 1 AND o.objsubid = 2)) AS l ON true`
+	// readsOnlySQL marks a transaction that is READ ONLY, which the server tells nobody else. Reading a day for the archive takes
+	// minutes, and what is complete must not wait for it.
+	readsOnlySQL = `SELECT pg_advisory_xact_lock_shared('decision_logs'::regclass::int, 1)`
 	sinceSQL = `SELECT d.ts, d.decision_id, d.stored_at FROM decision_logs d WHERE d.stored_at >= $1::timestamptz AND `
 )
 

@@ -277,6 +277,35 @@ func TestStates_LateCommitIsNotSkipped(t *testing.T) {
 	w.exact("the commit")
 }
 
+// The archive reads a day in one transaction, for minutes if the day is large.
+func TestStates_GoOnWhileADayIsRead(t *testing.T) {
+	t.Parallel()
+	w := newStated(t, 11)
+	s := w.states(3)
+	w.all = append(w.all, w.store(w.other, 30)...)
+	day, err := w.c.Table.Open(t.Context(), archive.Day{Time: w.from})
+	check(t, err)
+	defer day.Close()
+	check(t, day.Settle(t.Context()))
+	_, err = day.Where(t.Context())
+	check(t, err)
+	shape, err := day.Shape(t.Context())
+	check(t, err)
+	read := 0
+	_, err = day.Read(t.Context(), shape, false, func([]byte) error {
+		if read++; read == 1 {
+			w.all = append(w.all, w.store(w.other, 5)...)
+			w.settled(s)
+			w.exact("half of a read")
+		}
+		return nil
+	})
+	check(t, err)
+	if read == 0 {
+		t.Fatal("the day has no rows")
+	}
+}
+
 // A round is killed at each of its statements. All that it did is undone, and the next round does it.
 func TestStates_KilledAtEachStep(t *testing.T) {
 	t.Parallel()
