@@ -98,7 +98,8 @@ func TestSearch_AsOneByOne(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		all := drawn(rt)
-		d := write(t, Options{Subject: byHost, GroupRows: int64(rapid.IntRange(1, 70).Draw(rt, "group"))}, all)
+		// A group costs as much as many rows, so there are nine at most.
+		d := write(t, Options{Subject: byHost, GroupRows: int64(rapid.IntRange(max(1, len(all)/8), 70).Draw(rt, "group"))}, all)
 		f := open(t, d)
 		some := func(name string, from ...string) []string {
 			return rapid.SliceOfN(rapid.SampledFrom(from), 0, 2).Draw(rt, name)
