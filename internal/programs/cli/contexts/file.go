@@ -93,8 +93,8 @@ func (e *OpenError) Error() string {
 	return fmt.Sprintf("other users can %s; let only its owner use it: chmod 600 %s", e.Others, term.ShellWord(e.Path))
 }
 
-// guarded refuses a file that others can change, as they could name a server that gets the tokens, and one with a token
-// in clear that others can read.
+// guarded refuses a file that others can change, as they could name a server that gets the tokens. It also refuses one with
+// a token in clear that others can read.
 func (f *File) guarded(mode fs.FileMode) error {
 	switch {
 	case mode&othersWrite != 0:

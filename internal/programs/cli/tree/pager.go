@@ -80,7 +80,7 @@ func (p pager) end(signals <-chan os.Signal) {
 	_, _ = p.out.Write(p.text.Bytes()) // nobody reads any more
 }
 
-// untilAsked is a context that ends with the first signal that is no Ctrl-C. stop ends the watch over signals and waits for it.
+// untilAsked is a context that ends with the first signal other than Ctrl-C. stop ends the watch over signals and waits for it.
 func untilAsked(signals <-chan os.Signal) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
