@@ -62,6 +62,10 @@ dashboard: ## Write the Grafana dashboard again, after a change of deploy/check/
 reference: ## Write docs/commands.md again, after a change of a command or its help
 	go run ./tools/reference -markdown docs/commands.md
 
+.PHONY: site
+site: ## Build the documentation as a static site with search: dist/site (SITE_BASE=/docket/ SITE_URL=https://docs.example PUBLIC_URL=https://git.example/owner/docket)
+	@go -C tools/site run . -root ../.. -out ../../dist/site -revision '$(VERSION)' -base '$(or $(SITE_BASE),/)' -url '$(SITE_URL)' -source '$(if $(PUBLIC_URL),$(PUBLIC_URL)/blob/$(or $(REVISION),HEAD)/)'
+
 .PHONY: release
 release: ## Build a release: static programs for linux amd64 and arm64, checksums, SBOM
 	@build/release

@@ -87,7 +87,9 @@ func pack(o order, format, scripts string) (err error) {
 	if err != nil {
 		return err
 	}
-	file, err := os.Create(filepath.Join(o.out, packager.ConventionalFileName(info)))
+	// A host of releases may write another character for ~ in the name of a file. Inside, the version keeps it.
+	name := strings.ReplaceAll(packager.ConventionalFileName(info), "~", "-")
+	file, err := os.Create(filepath.Join(o.out, name))
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ func packed(t *testing.T, arch string) map[string][]byte {
 		t.Fatal(err)
 	}
 	names := map[string]map[string]string{
-		"amd64": {"deb": "docket_1.2.3~rc.1_amd64.deb", "rpm": "docket-1.2.3~rc.1-1.x86_64.rpm"}, "arm64": {"deb": "docket_1.2.3~rc.1_arm64.deb", "rpm": "docket-1.2.3~rc.1-1.aarch64.rpm"},
+		"amd64": {"deb": "docket_1.2.3-rc.1_amd64.deb", "rpm": "docket-1.2.3-rc.1-1.x86_64.rpm"}, "arm64": {"deb": "docket_1.2.3-rc.1_arm64.deb", "rpm": "docket-1.2.3-rc.1-1.aarch64.rpm"},
 	}
 	all := map[string][]byte{}
 	for format, name := range names[arch] {

@@ -1,9 +1,9 @@
 // Command sbom writes the bill of materials (CycloneDX 1.6, JSON) and the licences of programs. Both come from the
 // build information of the programs: exactly the modules that were linked, without those of tests.
 //
-//	sbom -version v1 -time 2026-01-02T03:04:05Z -sbom out.json -notice NOTICES.txt program...
+//	sbom -version v1 -time 2026-01-02T03:04:05Z -sbom out.json -notice NOTICES.txt -vendored FOLDER program...
 //
-// Licence texts come from Go's module cache. Equal programs give equal files.
+// Files of others that are compiled in come from the notes in the folder of -vendored. Licence texts come from Go's module cache. Equal programs give equal files.
 package main
 
 import (
@@ -31,21 +31,24 @@ func main() {
 	when := flag.String("time", "", "RFC 3339, of the commit")
 	out := flag.String("sbom", "", "file to write")
 	notice := flag.String("notice", "", "file to write")
+	folder := flag.String("vendored", "", "folder with files of others that are compiled in")
 	flag.Parse()
-	if err := run(*release, *when, *out, *notice, flag.Args()); err != nil {
+	if err := run(*release, *when, *out, *notice, *folder, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "sbom:", err)
 		os.Exit(1)
 	}
 }
 
-// part is a module with its licence.
+// part is a module or a vendored file with its licence.
 type part struct {
 	path, version, sum string
+	url                string // of the package; empty: that of a Go module
+	hash               string // SHA-256 of a vendored file, in hex
 	licence            string // SPDX, empty where the text is not known
 	texts              []string
 }
 
-func run(release, when, out, notice string, programs []string) error {
+func run(release, when, out, notice, folder string, programs []string) error {
 	parts := map[string]part{}
 	toolchain := ""
 	for _, program := range programs {
@@ -83,6 +86,13 @@ func run(release, when, out, notice string, programs []string) error {
 	}
 	std.texts = []string{text}
 	sorted = append(sorted, std)
+	if folder != "" {
+		more, err := vendored(folder)
+		if err != nil {
+			return err
+		}
+		sorted = append(sorted, more...)
+	}
 	if err := writeBill(out, release, when, sorted); err != nil {
 		return err
 	}
@@ -181,8 +191,8 @@ func writeBill(file, release, when string, parts []part) error {
 	bom.Metadata = &cdx.Metadata{Timestamp: when, Component: &main}
 	components, refs := []cdx.Component{}, []string{}
 	for _, p := range parts {
-		fmt.Fprintln(seed, p.path, p.version, p.sum)
-		url := "pkg:golang/" + p.path + "@" + p.version
+		fmt.Fprintln(seed, p.path, p.version, cmp.Or(p.sum, p.hash))
+		url := cmp.Or(p.url, "pkg:golang/"+p.path+"@"+p.version)
 		c := cdx.Component{BOMRef: url, Type: cdx.ComponentTypeLibrary, Name: p.path, Version: p.version, PackageURL: url, Scope: cdx.ScopeRequired}
 		// A sum of Go is not the hash of a file, so it is written where nobody takes it for one.
 		if p.sum != "" {
@@ -190,6 +200,9 @@ func writeBill(file, release, when string, parts []part) error {
 			if raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(p.sum, "h1:")); err != nil || len(raw) != sha256.Size {
 				return fmt.Errorf("%s has the sum %q", p.path, p.sum)
 			}
+		}
+		if p.hash != "" {
+			c.Hashes = &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA256, Value: p.hash}}
 		}
 		if p.licence != "" {
 			c.Licenses = &cdx.Licenses{{License: &cdx.License{ID: p.licence}}}
@@ -213,7 +226,7 @@ func writeBill(file, release, when string, parts []part) error {
 
 func writeNotice(file, release string, parts []part) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Docket %s is made from the modules below, each under its own licence.\n", release)
+	fmt.Fprintf(&b, "Docket %s is made from the modules and files below, each under its own licence.\n", release)
 	for _, p := range parts {
 		fmt.Fprintf(&b, "\n%s\n%s %s (%s)\n%s\n", strings.Repeat("=", 80), p.path, p.version, cmp.Or(p.licence, "see its text"), strings.Repeat("=", 80))
 		for _, text := range p.texts {

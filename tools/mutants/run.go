@@ -85,14 +85,18 @@ func (b *bench) build(ctx context.Context, overlay string, s stage) (binary, err
 	if s.integration {
 		tags = "integration"
 	}
-	err := b.goTool(ctx, "test", "-c", "-o", file, "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-tags", tags, s.pkg)
+	dir, pkg, where := filepath.Join(b.root, filepath.FromSlash(s.pkg)), s.pkg, []string{"test"}
+	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil { // a module of its own
+		pkg, where = ".", []string{"-C", dir, "test"}
+	}
+	err := b.goTool(ctx, append(where, "-c", "-o", file, "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-tags", tags, pkg)...)
 	if err != nil {
 		return binary{}, fmt.Errorf("the tests of %s do not build: %w", s.pkg, err)
 	}
 	if _, err := os.Stat(file); err != nil {
 		return binary{}, fmt.Errorf("%s has no tests", s.pkg)
 	}
-	return binary{file, filepath.Join(b.root, filepath.FromSlash(s.pkg))}, nil
+	return binary{file, dir}, nil
 }
 
 // patience is how much longer than a test binary's own limit the runner waits for its end.

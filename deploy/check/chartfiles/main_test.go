@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"os"
@@ -30,6 +31,19 @@ func TestFiles_AreFresh(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(root, to)); err == nil && files[to] == nil {
 			t.Errorf("%s is a copy of %s, which is not there", to, from)
 		}
+	}
+}
+
+// The chart has the mark of the console in itself.
+func TestIcon_IsTheMark(t *testing.T) {
+	t.Parallel()
+	mark, err := os.ReadFile(filepath.Join(root, "internal/desk/console/assets/icon.svg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(root, chart, "Chart.yaml"))
+	if want := "icon: data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(mark) + "\n"; err != nil || !bytes.Contains(text, []byte(want)) {
+		t.Errorf("Chart.yaml needs the line\n%s%v", want, err)
 	}
 }
 

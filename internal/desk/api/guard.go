@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -30,6 +31,7 @@ type guard struct {
 }
 
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set(LevelHeader, strconv.Itoa(Level))
 	begun := g.now()
 	answer := &answered{ResponseWriter: w}
 	pattern := "none"

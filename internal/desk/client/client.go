@@ -13,7 +13,9 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"docket/internal/desk/api"
@@ -30,6 +32,9 @@ type Config struct {
 	// Plain allows http:// to hosts beyond loopback.
 	Plain bool
 	Agent string // of the header User-Agent
+	// Older is called once when a desk answers that is older than this program, as its answers may lack parts; nil: nobody is
+	// told.
+	Older func(server string)
 	// Timeout limits a request, and LongTimeout one that reads topics. Zero: 60 s and 5.5 min, as long as a desk takes.
 	Timeout, LongTimeout time.Duration
 }
@@ -46,6 +51,7 @@ type Client struct {
 	config Config
 	base   *url.URL
 	http   *http.Client
+	told   sync.Once
 }
 
 // The limits of a desk, and some time for the way.
@@ -169,9 +175,18 @@ func (c *Client) ask(ctx context.Context, r request, out any) error {
 		return c.unanswered(ctx, err)
 	}
 	if err := json.Unmarshal(text, out); err != nil {
-		return &ProblemError{Server: c.base.Host, Problem: api.Problem{Status: answer.StatusCode, Detail: "the answer is not that of a desk", Hint: "check the URL of the server, and the versions of both"}}
+		return &ProblemError{Server: c.base.Host, foreign: true, Problem: api.Problem{Status: answer.StatusCode, Detail: "the answer is not that of a desk", Hint: "check the URL of the server, and the versions of both"}}
 	}
+	c.judge(answer.Header)
 	return nil
+}
+
+// judge tells once that a desk is older than this program.
+func (c *Client) judge(h http.Header) {
+	level, err := strconv.Atoi(h.Get(api.LevelHeader))
+	if c.config.Older != nil && (err != nil || level < api.Level) {
+		c.told.Do(func() { c.config.Older(c.base.Host) })
+	}
 }
 
 func (c *Client) compose(ctx context.Context, r request) (*http.Request, error) {

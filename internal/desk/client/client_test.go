@@ -245,3 +245,45 @@ func TestSearch_TellsGaps(t *testing.T) {
 		t.Errorf("%+v", found)
 	}
 }
+
+// A proxy writes problems, too. Its 404 does not mean that a dead letter, a job or a state is gone.
+func TestProblem_OfAProxy(t *testing.T) {
+	t.Parallel()
+	for name, handle := range map[string]http.HandlerFunc{
+		"a page": func(w http.ResponseWriter, _ *http.Request) { http.NotFound(w, nil) },
+		"a problem": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, `{"type":"about:blank","title":"Not Found","status":404,"detail":"`+secret+`","instance":"/api"}`) // the client is gone
+		},
+	} {
+		c := served(t, handle)
+		_, shown := c.Book().Show(t.Context(), "abcdef")
+		_, _, states := c.States().States(t.Context(), "alice", nil, 5)
+		_, job := c.Book().Job(t.Context(), 9)
+		_, rows := c.Decisions().ByID(t.Context(), "x")
+		for act, err := range map[string]error{"show": shown, "states": states, "job": job, "rows": rows} {
+			if err == nil || errors.Is(err, ledger.ErrNotFound) || errors.Is(err, state.ErrNone) || !strings.Contains(err.Error(), "not that of a desk") || strings.Contains(err.Error(), secret) {
+				t.Errorf("%s: %s: %v", name, act, err)
+			}
+		}
+	}
+}
+
+// The header alone marks a desk, and so does the hint of one from before the header.
+func TestProblem_MarkOfADesk(t *testing.T) {
+	t.Parallel()
+	for text, header := range map[string]string{`{"detail":"none","hint":""}`: "", `{"detail":"none"}`: "1"} {
+		c := served(t, func(w http.ResponseWriter, _ *http.Request) {
+			if header != "" {
+				w.Header().Set(api.LevelHeader, header)
+			}
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, text) // the client is gone
+		})
+		if _, err := c.Book().Show(t.Context(), "abcdef"); !errors.Is(err, ledger.ErrNotFound) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

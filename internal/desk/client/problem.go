@@ -17,7 +17,8 @@ import (
 // ProblemError is the answer of a desk that did not do what it was asked.
 type ProblemError struct {
 	api.Problem
-	Server string // host and port
+	Server  string // host and port
+	foreign bool   // of something between, so its status says nothing about what was asked for
 }
 
 // Error says in one line what the desk answered.
@@ -84,13 +85,16 @@ func (c *Client) refused(answer *http.Response) error {
 	e := &ProblemError{Server: c.base.Host}
 	kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type")) // none is another one
 	text, err := io.ReadAll(io.LimitReader(answer.Body, mostProblem))
-	if err != nil || kind != "application/problem+json" || json.Unmarshal(text, &e.Problem) != nil {
+	if err != nil || kind != "application/problem+json" || !marked(answer.Header, text) || json.Unmarshal(text, &e.Problem) != nil {
+		e.foreign = true
 		e.Problem = api.Problem{Detail: fmt.Sprintf("HTTP %d, and the answer is not that of a desk", answer.StatusCode), Hint: "check the URL of the server, and what is between"}
 		if answer.StatusCode >= 300 && answer.StatusCode < 400 {
 			e.Detail, e.Problem.Hint = fmt.Sprintf("HTTP %d: it leads elsewhere, and the token is not sent there", answer.StatusCode), "give the URL that it leads to as the server"
 		}
 	}
-	e.Status = answer.StatusCode
+	if e.Status = answer.StatusCode; !e.foreign {
+		c.judge(answer.Header)
+	}
 	switch e.Status {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusRequestTimeout:
 		return errclass.As(e, errclass.CodeNetwork) // a later request may be answered
@@ -98,10 +102,22 @@ func (c *Client) refused(answer *http.Response) error {
 	return e
 }
 
+// marked reports whether a problem has the mark of a desk: its header, or the member hint that no standard has. Desks from
+// before the header have the member alone. A proxy writes problems, too, and its 404 does not mean that a letter is gone.
+func marked(h http.Header, text []byte) bool {
+	if h.Get(api.LevelHeader) != "" {
+		return true
+	}
+	var mark struct {
+		Detail, Hint *string
+	}
+	return json.Unmarshal(text, &mark) == nil && mark.Detail != nil && mark.Hint != nil
+}
+
 // problemOf returns the answer of a desk with one of the statuses; nil: the error is another one.
 func problemOf(err error, statuses ...int) *ProblemError {
 	var p *ProblemError
-	if !errors.As(err, &p) {
+	if !errors.As(err, &p) || p.foreign {
 		return nil
 	}
 	for _, s := range statuses {

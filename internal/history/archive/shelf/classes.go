@@ -37,8 +37,8 @@ func (b *bucket) class(name string) string {
 }
 
 // Age copies each file whose class is not that of its age onto itself with the new class. The storage does it in one
-// request, and the file is whole before and after. A refusal is about one file. If the storage does not answer, or keeps no
-// classes, all others would fail as well, so that ends it.
+// request, and the file is whole before and after. A refusal is about one file. If the storage does not answer, is busy, or
+// keeps no classes, all others would fail as well, so that ends it. A busy storage was asked again by then, with pauses.
 func (b *bucket) Age(ctx context.Context, goOn func() error) (files int, err error) {
 	if len(b.classes) == 0 {
 		return 0, nil
@@ -46,7 +46,7 @@ func (b *bucket) Age(ctx context.Context, goOn func() error) (files int, err err
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the listing if we stop early
 	refused := &archive.AgingError{}
-	for o := range b.client.ListObjects(ctx, b.name, minio.ListObjectsOptions{Prefix: b.prefix, Recursive: true}) {
+	for o := range b.client.ListObjectsIter(ctx, b.name, minio.ListObjectsOptions{Prefix: b.prefix, Recursive: true}) {
 		if o.Err != nil {
 			return files, failed(ctx, o.Err)
 		}
@@ -85,7 +85,7 @@ func (e *refusedError) Unwrap() error { return e.error }
 // answered is failed for a question about one file.
 func answered(ctx context.Context, err error) error {
 	said := minio.ErrorResponse{}
-	if errors.As(err, &said) && said.Code != minio.NoSuchBucket && ctx.Err() == nil {
+	if errors.As(err, &said) && said.Code != minio.NoSuchBucket && !busy(said) && ctx.Err() == nil {
 		return &refusedError{failed(ctx, err)}
 	}
 	return failed(ctx, err)

@@ -25,6 +25,9 @@ type storage struct {
 	classes map[string]string // by key; empty: STANDARD
 	ignores bool              // it keeps no classes
 	refuses string            // a key that it does not copy
+	busy    int               // the status of each copy; 0: it copies
+	code    string            // that it says with that status
+	asked   int               // copies that were asked for
 	copied  []string
 }
 
@@ -49,6 +52,11 @@ func (s *storage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		from, err := url.PathUnescape(r.Header.Get("X-Amz-Copy-Source"))
 		if err != nil || r.Header.Get("X-Amz-Metadata-Directive") != "REPLACE" || strings.TrimPrefix(from, "/") != "bucket/"+key {
 			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		if s.asked++; s.busy != 0 {
+			w.WriteHeader(s.busy)
+			_, _ = io.WriteString(w, `<Error><Code>`+s.code+`</Code><Key>`+key+`</Key></Error>`)
 			return
 		}
 		if key == s.refuses {
@@ -149,6 +157,34 @@ func TestAge_OneRefusedFile(t *testing.T) {
 	s.refuses = ""
 	if n, err := b.Age(t.Context(), always); n != 1 || err != nil || s.classes[midPart] != "GLACIER_IR" {
 		t.Errorf("again: %d files, %v", n, err)
+	}
+}
+
+// A busy storage is left alone: no second file is asked for. The next look moves them all.
+func TestAge_BusyStorage(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		status int
+		code   string
+	}{{http.StatusServiceUnavailable, "SlowDown"}, {http.StatusTooManyRequests, "TooManyRequests"}, {http.StatusServiceUnavailable, ""}} {
+		t.Run(fmt.Sprint(c.status, c.code), func(t *testing.T) {
+			t.Parallel()
+			s := &storage{classes: map[string]string{oldPart: "STANDARD", midPart: "STANDARD", newPart: "STANDARD"}, busy: c.status, code: c.code}
+			b := classed(t, s, "0:GLACIER_IR")
+			n, err := b.Age(t.Context(), always)
+			var aging *archive.AgingError
+			var shelf *archive.ShelfError
+			if n != 0 || !errors.As(err, &aging) || aging.All != 1 || !errors.As(err, &shelf) || !strings.Contains(err.Error(), "is busy") || !strings.Contains(shelf.Hint(), "wait") {
+				t.Errorf("%d files, %v", n, err)
+			}
+			if s.asked > retries+1 {
+				t.Errorf("it was asked %d times", s.asked)
+			}
+			s.busy = 0
+			if n, err := b.Age(t.Context(), always); n != 3 || err != nil {
+				t.Errorf("again: %d files, %v", n, err)
+			}
+		})
 	}
 }
 

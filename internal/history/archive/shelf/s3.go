@@ -185,7 +185,7 @@ func (b *bucket) List(ctx context.Context, prefix string) ([]string, error) {
 	defer cancel() // ends the listing if we stop early
 	folder := b.prefix + prefix[:strings.LastIndexByte(prefix, '/')+1]
 	var names []string
-	for o := range b.client.ListObjects(ctx, b.name, minio.ListObjectsOptions{Prefix: b.prefix + prefix, Recursive: true}) {
+	for o := range b.client.ListObjectsIter(ctx, b.name, minio.ListObjectsOptions{Prefix: b.prefix + prefix, Recursive: true}) {
 		if o.Err != nil {
 			return nil, failed(ctx, o.Err)
 		}
@@ -236,7 +236,19 @@ func failed(ctx context.Context, err error) error {
 	case "SignatureDoesNotMatch", "InvalidAccessKeyId", minio.AccessDenied, "InvalidToken", "ExpiredToken":
 		return &archive.ShelfError{Err: fmt.Errorf("the object storage refuses: %s", said.Code), Do: "check DOCKET_ARCHIVE_S3_ACCESS_KEY and its secret; docs/archive.md lists the rights that are needed"}
 	}
+	if busy(said) {
+		return &archive.ShelfError{Err: fmt.Errorf("the object storage is busy: %s, HTTP status %d", word(said.Code), said.StatusCode), Do: "wait: the next run tries again; if it lasts, archive at a quieter hour, or raise the limits of the storage"}
+	}
 	return &archive.ShelfError{Err: fmt.Errorf("the object storage refuses: %s, HTTP status %d", word(said.Code), said.StatusCode), Do: "check DOCKET_ARCHIVE_S3_ACCESS_KEY, the rights of that key (docs/archive.md) and the storage's own log"}
+}
+
+// busy reports whether the storage asks for fewer requests. Another request would meet the same.
+func busy(said minio.ErrorResponse) bool {
+	switch said.Code {
+	case "SlowDown", "SlowDownRead", "SlowDownWrite", "ServiceUnavailable", "RequestLimitExceeded", "TooManyRequests", "Throttling", "ThrottlingException", "RequestThrottled":
+		return true
+	}
+	return said.StatusCode == http.StatusServiceUnavailable || said.StatusCode == http.StatusTooManyRequests
 }
 
 // word returns a code if it has only letters and digits.

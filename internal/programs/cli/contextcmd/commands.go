@@ -150,7 +150,7 @@ func Use(call frame.Call) *cobra.Command {
 		if err := f.Write(); err != nil {
 			return err
 		}
-		call.Tell("commands ask the desk at %s now\n", f.Find(args[0]).Server)
+		call.Tell("commands ask the desk at %s now\n", f.Find(args[0]).Shown())
 		return nil
 	})
 	return c
@@ -208,7 +208,7 @@ func List(call frame.Call) *cobra.Command {
 func list(call frame.Call, f *contexts.File) {
 	if call.AsJSON {
 		call.Print(frame.ListOf(f.Contexts, "", func(c contexts.Context) jsonContext {
-			return jsonContext{c.Name, c.Server, c.Name == f.Current, c.TokenFile, c.Token != "", c.CAFile, c.CertFile}
+			return jsonContext{c.Name, c.Shown(), c.Name == f.Current, c.TokenFile, c.Token != "", c.CAFile, c.CertFile}
 		}))
 		return
 	}
@@ -221,7 +221,7 @@ func list(call frame.Call, f *contexts.File) {
 		if c.Token != "" {
 			token = "(in clear)"
 		}
-		rows = append(rows, []term.Cell{{Full: mark}, {Full: c.Name}, {Full: c.Server}, {Full: token}})
+		rows = append(rows, []term.Cell{{Full: mark}, {Full: c.Name}, {Full: c.Shown()}, {Full: token}})
 	}
 	call.Table([]term.Column{{Title: ""}, {Title: "name"}, {Title: "server", Least: 20}, {Title: "token", Rank: 1, Least: 12}}, rows, "")
 	if len(rows) == 0 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -63,6 +64,10 @@ func Read(path string) (*File, error) {
 		return nil, fmt.Errorf("read the contexts: %w", err)
 	}
 	defer func() { _ = in.Close() }() // nothing was written
+	info, err := in.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("read the contexts: %w", err)
+	}
 	text, err := io.ReadAll(io.LimitReader(in, mostBytes))
 	if err != nil {
 		return nil, fmt.Errorf("read the contexts: %w", err)
@@ -72,7 +77,51 @@ func Read(path string) (*File, error) {
 	if err := d.Decode(f); err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s is not a file of contexts", path) // an error of the parser could quote a token
 	}
-	return f, nil
+	return f, f.guarded(info.Mode())
+}
+
+// The bits of a mode that give others a file.
+const (
+	othersWrite = 0o022
+	othersRead  = 0o044
+)
+
+// OpenError says that others can use a file of contexts.
+type OpenError struct{ Path, Others string }
+
+func (e *OpenError) Error() string {
+	return fmt.Sprintf("other users can %s; let only its owner use it: chmod 600 %s", e.Others, term.ShellWord(e.Path))
+}
+
+// guarded refuses a file that others can change, as they could name a server that gets the tokens. It also refuses one with
+// a token in clear that others can read.
+func (f *File) guarded(mode fs.FileMode) error {
+	switch {
+	case mode&othersWrite != 0:
+		return &OpenError{f.path, "change " + f.path}
+	case mode&othersRead != 0 && slices.ContainsFunc(f.Contexts, func(c Context) bool { return c.Token != "" }):
+		return &OpenError{f.path, "read the token in " + f.path}
+	}
+	return nil
+}
+
+// Shown returns the server as it may be printed. A file that was written by hand can hold a password in it.
+func (c Context) Shown() string {
+	u, err := url.Parse(c.Server)
+	if err != nil {
+		return "(not a URL)"
+	}
+	if u.User == nil && u.RawQuery == "" && u.Fragment == "" {
+		return c.Server
+	}
+	if u.User != nil {
+		u.User = url.User("***")
+	}
+	if u.RawQuery != "" {
+		u.RawQuery = "***"
+	}
+	u.Fragment, u.RawFragment = "", ""
+	return u.String()
 }
 
 // Find returns the context of a name; nil: there is none.

@@ -57,6 +57,9 @@ func (call Call) openDesk() (remote bool, err error) {
 // Connect makes the client of a desk. It sends nothing.
 func (call Call) Connect(t *contexts.Target) (*client.Client, error) {
 	t.Agent = buildinfo.Line(call.Program)
+	t.Older = func(server string) {
+		call.Tell("%s: the desk at %s is older than this program: its answers may lack parts; upgrade the desk\n", call.Program, server)
+	}
 	c, err := client.New(t.Config)
 	var wrong *client.ConfigError
 	switch {

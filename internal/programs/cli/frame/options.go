@@ -19,6 +19,8 @@ type Options struct {
 	Color    term.Colors      // when colours are used; empty: on a terminal
 	// Page shows a long text in a pager, the words of argv. nil: a process on this one's terminal.
 	Page func(ctx context.Context, argv []string, text []byte) error
+	// Format is the format that -o names; empty: none.
+	Format string
 	// Asks are the flags that choose a desk.
 	Asks contexts.Flags
 	// Open opens the system that commands work on. It need not dial before the first question.

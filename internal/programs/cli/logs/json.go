@@ -2,6 +2,8 @@ package logs
 
 import (
 	"encoding/json"
+	"reflect"
+	"strings"
 	"time"
 
 	"docket/internal/history/lookup"
@@ -35,6 +37,17 @@ type jsonDecision struct {
 	Unreadable  bool               `json:"unreadable,omitempty"`
 	Archived    *reader.ArchivedIn `json:"archived,omitempty"` // missing: it is a row of the table
 	Decision    json.RawMessage    `json:"decision,omitempty"` // all of it, where it was asked for
+}
+
+// Columns returns the members of a decision as JSON has it, in their order. With full, the last is the whole decision.
+func Columns(full bool) (names []string) {
+	for f := range reflect.TypeFor[jsonDecision]().Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name != "decision" || full {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func decisionOf(d reader.Decision) jsonDecision {

@@ -264,10 +264,14 @@ func (l *search) nextPage(f reader.Filter, next string) string {
 	if l.limit != defaultLogs {
 		words = append(words, "-n", strconv.Itoa(l.limit))
 	}
+	format := l.Options.Format
+	if format != "" {
+		words = append(words, "-o", format)
+	}
 	for _, flag := range []struct {
 		name string
 		on   bool
-	}{{"--oldest", l.oldest}, {"--full", l.full}, {"--lines", l.lines}, {"--json", l.AsJSON && !l.lines}, {"--wide", l.Wide}} {
+	}{{"--oldest", l.oldest}, {"--full", l.full}, {"--lines", l.lines && format == ""}, {"--json", l.AsJSON && !l.lines && format == ""}, {"--wide", l.Wide && format == ""}} {
 		if flag.on {
 			words = append(words, flag.name)
 		}

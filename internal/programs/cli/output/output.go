@@ -236,19 +236,28 @@ func table(w io.Writer, items []any) error {
 		if !ok {
 			o = object{{"value", item}}
 		}
-		row := make([]string, len(columns))
-		for i, c := range columns {
-			value, _ := o.get(c)
-			cell, err := cellOf(value)
-			if err != nil {
-				return err
-			}
-			row[i] = cell
+		row, err := rowOf(o, columns)
+		if err != nil {
+			return err
 		}
 		_ = out.Write(row) // Flush tells
 	}
 	out.Flush()
 	return out.Error()
+}
+
+// rowOf returns the cells of an item; a member that it lacks is an empty one.
+func rowOf(o object, columns []string) ([]string, error) {
+	row := make([]string, len(columns))
+	for i, c := range columns {
+		value, _ := o.get(c)
+		cell, err := cellOf(value)
+		if err != nil {
+			return nil, err
+		}
+		row[i] = cell
+	}
+	return row, nil
 }
 
 func cellOf(v any) (string, error) {

@@ -30,15 +30,35 @@ func declareDesk(flags *pflag.FlagSet) {
 // withDesk takes the general flags that choose a desk out of the arguments. docket context has flags of these names.
 func withDesk(env cli.Env) (cli.Env, contexts.Flags) {
 	var f contexts.Flags
-	if i := slices.IndexFunc(env.Args, func(arg string) bool { return !strings.HasPrefix(arg, "-") }); i >= 0 && env.Args[i] == "context" {
+	if commandOf(env.Args) == contextFlag {
 		return env, f
 	}
-	for name, to := range map[string]*string{serverFlag: &f.Server, contextFlag: &f.Context, tokenFlag: &f.TokenFile, caFlag: &f.CAFile} {
-		if value, given := takeFlag(&env, name); given {
-			*to = value
+	// In one order, so that a value that looks like a flag is read in the same way each time.
+	for _, flag := range []struct {
+		name string
+		to   *string
+	}{{serverFlag, &f.Server}, {contextFlag, &f.Context}, {tokenFlag, &f.TokenFile}, {caFlag, &f.CAFile}} {
+		if value, given := takeFlag(&env, flag.name); given {
+			*flag.to = value
 		}
 	}
 	return env, f
+}
+
+// valued are the general flags with a value in the next argument.
+var valued = []string{"--" + configFlag, "--" + colorFlag, "--" + formatFlag, "-o", "--" + serverFlag, "--" + contextFlag, "--" + tokenFlag, "--" + caFlag}
+
+// commandOf returns the first argument that is neither a flag nor the value of a general one; empty: there is none.
+func commandOf(args []string) string {
+	for i := 0; i < len(args) && args[i] != "--"; i++ {
+		switch {
+		case slices.Contains(valued, args[i]):
+			i++
+		case !strings.HasPrefix(args[i], "-"):
+			return args[i]
+		}
+	}
+	return ""
 }
 
 // asking returns the environment of a command of package cli: where-is asks a desk if one is chosen, and the others that need

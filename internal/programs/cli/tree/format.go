@@ -13,6 +13,7 @@ import (
 
 	"docket/internal/programs/cli"
 	"docket/internal/programs/cli/frame"
+	"docket/internal/programs/cli/logs"
 	"docket/internal/programs/cli/output"
 )
 
@@ -25,7 +26,8 @@ func declareFormat(flags *pflag.FlagSet) {
 // form is the format of a call, and the writer of its results while it runs.
 type form struct {
 	output.Format
-	answer *bytes.Buffer // nil: the command writes the format itself
+	answer *bytes.Buffer  // nil: the command writes the format itself, or a stream does
+	stream *output.Stream // nil: nothing is written while it comes
 	out    io.Writer
 }
 
@@ -67,6 +69,9 @@ func withFormat(env cli.Env, programs []frame.Program) (cli.Env, form, error) {
 		env.Args = with(env.Args, "--json") // an object for each line
 	case f.Format == output.Lines && first == "logs":
 		env.Args = with(env.Args, "--lines") // of any length
+	case (f.Format == output.CSV || f.Format == output.ID) && first == "logs":
+		f.stream = output.NewStream(f.out, f.Format, logs.Columns(slices.Contains(env.Args, "--full")))
+		env.Stdout, env.Args = f.stream, with(env.Args, "--lines")
 	default:
 		f.answer = &bytes.Buffer{}
 		env.Stdout, env.Args = f.answer, with(env.Args, "--json")
@@ -76,6 +81,9 @@ func withFormat(env cli.Env, programs []frame.Program) (cli.Env, form, error) {
 
 // end writes the answer in its format, and returns the exit code.
 func (f form) end(env cli.Env, code int) int {
+	if f.stream != nil && f.stream.Close() != nil && code == cli.Done {
+		return cli.Failed
+	}
 	if f.answer == nil || f.answer.Len() == 0 {
 		return code
 	}

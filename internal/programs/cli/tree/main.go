@@ -36,12 +36,14 @@ func Main(env cli.Env, o frame.Options) int {
 		term.Fprintf(env.Stderr, "%s: %v\nSee %s --help.\n", env.Program, err, env.Program)
 		return cli.Misuse
 	}
-	if f.answer != nil {
+	o.Format = string(f.Format)
+	if f.answer != nil || f.stream != nil {
 		o.Terminal.Out = false
 	}
 	env, p := withPager(env, o)
-	defer p.end()
-	return f.end(env, run(env, o))
+	code := f.end(env, run(env, o))
+	p.end(env.Signals)
+	return code
 }
 
 // run runs the command of the arguments, without the flags that Main takes.

@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
+	"time"
 
 	"docket/internal/programs/cli"
 	"docket/internal/programs/cli/frame"
@@ -57,8 +59,9 @@ func withPager(env cli.Env, o frame.Options) (cli.Env, pager) {
 	return env, p
 }
 
-// end shows the text. If the pager cannot be started, the text is printed.
-func (p pager) end() {
+// end shows the text. If the pager cannot be started, the text is printed. Ctrl-C reaches the pager by itself, as both are in
+// the foreground: a pager like less then stops what it does and stays. Another signal ends the pager.
+func (p pager) end(signals <-chan os.Signal) {
 	if p.text == nil || p.text.Len() == 0 {
 		return
 	}
@@ -66,14 +69,44 @@ func (p pager) end() {
 	if show == nil {
 		show = p.process
 	}
-	if bytes.Count(p.text.Bytes(), []byte("\n")) < p.height || show(context.Background(), p.argv, p.text.Bytes()) != nil {
-		_, _ = p.out.Write(p.text.Bytes()) // nobody reads any more
+	if bytes.Count(p.text.Bytes(), []byte("\n")) >= p.height {
+		ctx, stop := untilAsked(signals)
+		err := show(ctx, p.argv, p.text.Bytes())
+		asked := ctx.Err() != nil
+		if stop(); err == nil || asked {
+			return
+		}
 	}
+	_, _ = p.out.Write(p.text.Bytes()) // nobody reads any more
+}
+
+// untilAsked is a context that ends with the first signal other than Ctrl-C. stop ends the watch over signals and waits for it.
+func untilAsked(signals <-chan os.Signal) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case s := <-signals:
+				if s != os.Interrupt {
+					cancel()
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return ctx, func() { cancel(); <-done }
 }
 
 // process runs a pager on the terminal of this process. A pager that ends early, or with a code, has shown the text.
 func (p pager) process(ctx context.Context, argv []string, text []byte) error {
 	c := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	// A pager that is killed leaves the terminal without echo.
+	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
+	c.WaitDelay = 5 * time.Second
 	c.Stdin, c.Stdout, c.Stderr, c.Env = bytes.NewReader(text), os.Stdout, os.Stderr, p.environ
 	if term.Environment(p.environ)["LESS"] == "" {
 		c.Env = append(slices.Clone(c.Env), "LESS=FRX") // colours; ends at once on a short text
