@@ -3,6 +3,7 @@
 package browser
 
 import (
+	"context"
 	"testing"
 )
 
@@ -10,5 +11,15 @@ import (
 func TestConsole(t *testing.T) {
 	t.Parallel()
 	w, b := prepare(t), chromium(t)
-	t.Run("pictures", func(t *testing.T) { pictures(t, w, b) })
+	// Pages that change nothing can be looked at together. What follows adds to the world.
+	t.Run("looks", func(t *testing.T) {
+		for name, part := range map[string]func(*testing.T, *world, context.Context){"faultless": faultless, "fitting": fitting, "still": still, "plain": plain, "pictures": pictures} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				part(t, w, b)
+			})
+		}
+	})
+	t.Run("keyboard", func(t *testing.T) { keyboard(t, w, b) })
+	t.Run("enemies", func(t *testing.T) { enemies(t, w, b) })
 }

@@ -31,9 +31,10 @@ func pictures(t *testing.T, w *world, b context.Context) {
 		t.Log("no pictures were asked for")
 		return
 	}
-	looks := map[string]look{"": {width: 1280, height: 820}, "-dark": {width: 1280, height: 820, dark: true}, "-narrow": {width: 390, height: 844}}
+	looks := map[string]look{"": {width: 1200, height: 720}, "-dark": {width: 1200, height: 720, dark: true}, "-narrow": {width: 390, height: 844}}
 	for name, l := range looks {
 		logged := open(t, b, w.url, l).login("operator")
+		logged.awaitsAfter("/", "FRESH")
 		stranger := open(t, b, w.url, l)
 		for _, s := range screens {
 			if !s.picture {
@@ -58,7 +59,7 @@ func pictures(t *testing.T, w *world, b context.Context) {
 	}
 }
 
-// small is the same picture with its 64 most frequent colours: a page has few others.
+// small is the same picture with few colours: a page has few others.
 func small(t *testing.T, shot []byte) []byte {
 	t.Helper()
 	full, err := png.Decode(bytes.NewReader(shot))
@@ -73,16 +74,7 @@ func small(t *testing.T, shot []byte) []byte {
 			seen[color.RGBA{uint8(r >> 8), uint8(g >> 8), uint8(b >> 8), 255}]++ //nolint:gosec // they have 16 bits
 		}
 	}
-	var palette color.Palette
-	all := make([]color.RGBA, 0, len(seen))
-	for c := range seen {
-		all = append(all, c)
-	}
-	slices.SortFunc(all, func(a, b color.RGBA) int { return seen[b] - seen[a] })
-	for _, c := range all[:min(64, len(all))] {
-		palette = append(palette, c)
-	}
-	few := image.NewPaletted(b, palette)
+	few := image.NewPaletted(b, paletteOf(seen, 40))
 	draw.Draw(few, b, full, b.Min, draw.Src)
 	var out bytes.Buffer
 	encoder := png.Encoder{CompressionLevel: png.BestCompression}
@@ -90,6 +82,28 @@ func small(t *testing.T, shot []byte) []byte {
 		t.Fatal(err)
 	}
 	return out.Bytes()
+}
+
+// paletteOf chooses n colours: each time the one that is frequent and far from those that were chosen.
+func paletteOf(seen map[color.RGBA]int, n int) (chosen color.Palette) {
+	far := map[color.RGBA]int{}
+	for c := range seen {
+		far[c] = 3 * 255 * 255
+	}
+	for range min(n, len(seen)) {
+		var best color.RGBA
+		for c, d := range far {
+			if is, was := d*seen[c], far[best]*seen[best]; is > was || is == was && (c.R < best.R || c.R == best.R && c.G < best.G) {
+				best = c
+			}
+		}
+		chosen = append(chosen, best)
+		for c := range far {
+			r, g, b := int(c.R)-int(best.R), int(c.G)-int(best.G), int(c.B)-int(best.B)
+			far[c] = min(far[c], r*r+g*g+b*b)
+		}
+	}
+	return chosen
 }
 
 // TestPictures_AreSmallAndWhole: docs/console has a picture of each screen, three ways.

@@ -41,12 +41,11 @@ type stack struct {
 	url   string // of the console
 }
 
-// newStack makes topics and a migrated database.
-func newStack(t testing.TB, kafka *testenv.KafkaServer, db *testenv.PostgresServer) *stack {
+// newStack makes topics, whose names begin with p, and a migrated database.
+func newStack(t testing.TB, kafka *testenv.KafkaServer, db *testenv.PostgresServer, p string) *stack {
 	t.Helper()
-	p := testenv.Prefix(t)
 	s := &stack{t: t, kafka: kafka, dsn: db.Database(t), topic: p + "logs", dir: t.TempDir()}
-	topics := map[string]string{"DOCKET_KAFKA_TOPIC": s.topic, "DOCKET_KAFKA_DLQ_TOPIC": p + "dlq", "DOCKET_KAFKA_PARKING_TOPIC": p + "parking", "DOCKET_KAFKA_PARKING_DLQ_TOPIC": p + "parking-dlq"}
+	topics := map[string]string{"DOCKET_KAFKA_TOPIC": s.topic, "DOCKET_KAFKA_DLQ_TOPIC": p + "logs-dlq", "DOCKET_KAFKA_PARKING_TOPIC": p + "logs-parking", "DOCKET_KAFKA_PARKING_DLQ_TOPIC": p + "logs-parking-dlq"}
 	api := freeAddr(t)
 	s.url = "http://" + api
 	s.env = []string{

@@ -77,7 +77,7 @@ const (
 // prepare starts the programs and waits until everything has its home.
 func prepare(t testing.TB) *world {
 	t.Helper()
-	w := &world{stack: newStack(t, testenv.Kafka(t), testenv.Postgres(t))}
+	w := &world{stack: newStack(t, testenv.Kafka(t), testenv.Postgres(t), "decision-")}
 	w.exec(refuseRefunds)
 	w.exec(refuseTenants)
 	now, r := time.Now(), rand.New(rand.NewPCG(1, 2))
