@@ -42,7 +42,7 @@ func enemies(t *testing.T, w *world, b context.Context) {
 	}
 	w.send(all...)
 	eventually(t, "each has its home", func() error {
-		rows, letters := ask[int](w.stack, "SELECT count(*) FROM decision_logs WHERE decision_id LIKE 'hostile-%'"), ask[int](w.stack, "SELECT count(*) FROM dead_letters WHERE convert_from(substr(value, 1, 24), 'SQL_ASCII') LIKE '%\"dead-%'")
+		rows, letters := ask[int](w.stack, "SELECT count(*) FROM decision_logs WHERE decision_id LIKE 'hostile-%'"), ask[int](w.stack, "SELECT count(*) FROM dead_letters WHERE encode(substr(value, 1, 28), 'escape') LIKE '%\"dead-%'")
 		if rows != len(hostile) || letters != len(hostile) {
 			return fmt.Errorf("%d rows, %d letters", rows, letters)
 		}
@@ -65,7 +65,7 @@ func enemies(t *testing.T, w *world, b context.Context) {
 			t.Errorf("%s: a payload ran: %s", path, ran)
 		}
 		// Elements that no page has, and links to other places.
-		if found := eval[[]string](p, `[...document.querySelectorAll("iframe, object, embed, base, style, img, link[href*=evil], form[action*=evil], meta[http-equiv], script:not([src]), svg script, [onload], [onerror], [onfocus], [srcdoc]")].map(e => e.outerHTML.slice(0, 90)).concat([...document.querySelectorAll("a[href]")].filter(a => new URL(a.href).origin !== location.origin).map(a => a.href))`); len(found) > 0 {
+		if found := eval[[]string](p, `[...document.querySelectorAll("iframe, object, embed, base, style, img, link[href*=evil], form[action*=evil], meta[http-equiv], script:not([src]), svg script, [onload], [onerror], [onfocus], [srcdoc]")].map(e => e.outerHTML.slice(0, 90)).concat([...document.querySelectorAll("a[href]")].filter(a => new URL(a.getAttribute("href"), location).origin !== location.origin).map(a => a.outerHTML.slice(0, 90)))`); len(found) > 0 {
 			t.Errorf("%s has %v", path, found)
 		}
 		if hidden := eval[string](p, `(document.body.textContent.match(/[\u0000-\u0008\u200b-\u200f\u202a-\u202e\u2066-\u2069]/) || [""])[0]`); hidden != "" {
@@ -82,20 +82,29 @@ func enemies(t *testing.T, w *world, b context.Context) {
 		harmless(path)
 	}
 	for i := range hostile {
-		id := ask[string](w.stack, fmt.Sprintf("SELECT dead_letter_id FROM dead_letters WHERE convert_from(substr(value, 1, 28), 'SQL_ASCII') LIKE '%%\"dead-%d\"%%'", i))
+		id := ask[string](w.stack, fmt.Sprintf("SELECT dead_letter_id FROM dead_letters WHERE encode(substr(value, 1, 28), 'escape') LIKE '%%\"dead-%d\"%%'", i))
 		harmless("/dead-letters/" + id + "?payload=1")
 	}
 	for name, input := range map[string]string{"large": `{"x":"` + strings.Repeat("<b>", 10<<20/3) + `"}`, "many": keys(1_000_000), "deep": strings.Repeat(`{"a":`, 2000) + "1" + strings.Repeat("}", 2000)} {
-		w.exec(`INSERT INTO decision_logs (decision_id, ts, path, raw, allowed, kafka_topic, kafka_partition, kafka_offset) VALUES ($1, now(), 'large', $2::jsonb, false, 'decision-logs', 0, 0)`,
-			"hostile-"+name, `{"decision_id":"hostile-`+name+`","path":"large","result":false,"input":`+input+`}`)
-		begin := time.Now()
-		harmless("/decisions/hostile-" + name)
-		took := time.Since(begin)
+		id := "hostile-" + name
+		w.exec(`INSERT INTO decision_logs (decision_id, ts, path, requested_by, raw, allowed, source_topic, source_partition, source_offset, source_index) VALUES ($1, now(), $1, $1, $2::jsonb, false, 'decision-logs', 0, 0, 0)`,
+			id, `{"decision_id":"`+id+`","path":"`+id+`","requested_by":"`+id+`","result":false,"input":`+input+`}`)
+		var took time.Duration
+		eventually(t, "the page of a "+name+" payload is there", func() error { // a database that others keep busy may need too long
+			begin := time.Now()
+			p.visit("/decisions/" + id)
+			took = time.Since(begin)
+			if p.code() != 200 {
+				return fmt.Errorf("status %d after %v", p.code(), took)
+			}
+			return nil
+		})
+		p.awaits("known by")
+		harmless("/decisions/" + id)
 		t.Logf("the page of a %s payload took %v", name, took.Round(time.Millisecond))
-		if took > 15*time.Second { // the goal is a second; others use this machine as well
+		if took > 30*time.Second { // the goal is a second on an idle machine
 			t.Errorf("the page of a %s payload took %v", name, took)
 		}
-		p.awaits("known by")
 	}
 }
 
