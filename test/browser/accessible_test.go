@@ -116,7 +116,7 @@ func faultless(t *testing.T, w *world, b context.Context) {
 			for _, f := range p.findings() {
 				t.Errorf("%s, %+v: %s: %s\n%s", s.name, l, f.ID, f.Help, fmt.Sprint(f.Nodes))
 			}
-			p.taken() // what axe-core itself causes
+			p.taken() // axe-core itself causes some
 		}
 	}
 }
@@ -166,7 +166,7 @@ func still(t *testing.T, w *world, b context.Context) {
 func plain(t *testing.T, w *world, b context.Context) {
 	with, without := logIn(t, w, b, wide), logIn(t, w, b, look{width: 1280, height: 900, plain: true})
 	for _, s := range screens {
-		// What a page says of its freshness can change between two looks.
+		// The freshness on a page can change between two looks.
 		eventually(t, s.name+" has the same words", func() error {
 			if one, other := words(with.show(t, w, s).text()), words(without.show(t, w, s).text()); !slices.Equal(one, other) {
 				return fmt.Errorf("with scripts\n%v\nwithout\n%v", one, other)

@@ -11,7 +11,7 @@ import (
 func TestConsole(t *testing.T) {
 	t.Parallel()
 	w, b := prepare(t), chromium(t)
-	// Pages that change nothing can be looked at together. What follows adds to the world.
+	// These parts change nothing, so they run together. The two below add to the world.
 	t.Run("looks", func(t *testing.T) {
 		for name, part := range map[string]func(*testing.T, *world, context.Context){"faultless": faultless, "fitting": fitting, "still": still, "plain": plain, "pictures": pictures} {
 			t.Run(name, func(t *testing.T) {
