@@ -90,7 +90,21 @@ func TestStory_FromDenialToRetry(t *testing.T) {
 	olga.visit("/dead-letters")
 	olga.awaits("The database does not answer")
 	olga.awaits("You stay logged in")
+	aged := func(is bool) func() error { // the page that is open says so by itself
+		return func() error {
+			if old, err := try[bool](adam, `document.querySelector("[data-live] .asof").classList.contains("stale")`); err != nil || old != is {
+				return fmt.Errorf("stale: %v, %v", old, err)
+			}
+			return nil
+		}
+	}
+	eventually(t, "the open page is marked as old", aged(true))
+	if said := eval[string](adam, `document.getElementById("say").textContent`); !strings.Contains(said, "out of date") {
+		t.Errorf("a screen reader is told %q", said)
+	}
 	db.Unpause(t)
+	eventually(t, "the open page is new again", aged(false))
+	adam.taken() // refreshes failed in the outage
 	eventually(t, "the page is back", func() error {
 		olga.press("Try again")
 		if text := olga.text(); !strings.Contains(text, "Groups") {
