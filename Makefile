@@ -84,6 +84,10 @@ test-all: engine ## Run every suite, with the race detector: 2,000 schedules, a 
 test-fast: ## Run unit tests only; no container engine, about a minute
 	@build/test fast
 
+.PHONY: browser
+browser: engine images ## Drive the console with Chromium, beside the real programs, Kafka and Postgres (PICTURES=1 writes docs/console; ONLY=TestStory)
+	@ONLY='$(ONLY)' PICTURES='$(PICTURES)' build/browser
+
 .PHONY: alerts
 alerts: ## Check and test the rules for Prometheus with promtool
 	@build/alerts

@@ -186,7 +186,7 @@ func TestAssets_FirstPageIsSmall(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	all := []string{w.as(t, "admin").get(t, "/").body}
-	for _, name := range []string{"console.css", "console.js", "htmx.min.js"} {
+	for _, name := range []string{"console.css", "console.js", "htmx.min.js", "icon.svg"} {
 		all = append(all, w.browser().get(t, console.AssetURL(w.console, name)).body)
 	}
 	size := 0

@@ -165,7 +165,10 @@ const MaxNeighbours = 50
 
 // Explain explains a decision by its content and by those around it.
 func Explain(d Decision, around Around, q Question) Explanation {
-	r := parseDecision(d, q)
+	return explain(d, parseDecision(d, q), around, q)
+}
+
+func explain(d Decision, r parsedDecision, around Around, q Question) Explanation {
 	x := Explanation{
 		DecisionID: d.ID, Timestamp: d.Time.UTC(), Verdict: r.said.verdict, VerdictFrom: r.said.from, VerdictStored: d.Verdict, Unfaithful: d.Unfaithful, UploadedBy: d.UploadedBy, Edited: d.Edit, Ahead: int64(d.Ahead() / time.Second), Unreadable: d.Unreadable, Archived: d.Archived,
 		Path: r.path, Query: cutText(r.whole.get("query").str()), Reasons: notNil(r.said.reasons), MoreReasons: r.said.more, Spoke: notNil(r.said.spoke),

@@ -24,13 +24,14 @@ const (
 	isObject
 )
 
-// node is a JSON value with a checksum: equal values have equal sums.
+// node is a JSON value. A payload may have a million of them, so checksums are made only where values are compared. It is
+// not safe for concurrent use.
 type node struct {
 	kind nodeKind
-	text string   // of a string; of a number and a boolean as written
-	keys []string // of an object, sorted; kids are their values
-	kids []*node  // of an array or an object
-	sum  [sha256.Size]byte
+	text string             // of a string; of a number and a boolean as written
+	keys []string           // of an object, sorted; kids are their values
+	kids []*node            // of an array or an object
+	sum  *[sha256.Size]byte // nil until it is asked for
 }
 
 // parse reads a JSON value, nil if it is invalid. A repeated key has its last value.
@@ -52,46 +53,62 @@ const longNumber = 40
 
 func build(v any) *node {
 	n := &node{}
-	same := ""
 	switch v := v.(type) {
 	case bool:
 		n.kind, n.text = isBool, strconv.FormatBool(v)
-		same = n.text
 	case json.Number:
 		n.kind, n.text = isNumber, v.String()
-		same = canonical(n.text)
-		if len(n.text) > longNumber && len(same) < longNumber {
-			n.text = same // jsonb writes 1e-300 with all its zeros
+		if len(n.text) > longNumber {
+			if short := canonical(n.text); len(short) < longNumber {
+				n.text = short // jsonb writes 1e-300 with all its zeros
+			}
 		}
 	case string:
 		n.kind, n.text = isString, v
-		same = v
 	case []any:
 		n.kind = isArray
+		n.kids = make([]*node, 0, len(v))
 		for _, one := range v {
 			n.kids = append(n.kids, build(one))
 		}
 	case map[string]any:
 		n.kind = isObject
-		n.keys = slices.Sorted(maps.Keys(v))
+		n.keys = slices.AppendSeq(make([]string, 0, len(v)), maps.Keys(v))
+		slices.Sort(n.keys)
+		n.kids = make([]*node, 0, len(v))
 		for _, key := range n.keys {
 			n.kids = append(n.kids, build(v[key]))
 		}
 	default:
 		n.kind = isNull
 	}
-	h := sha256.New()
-	h.Write([]byte{byte(n.kind)})
-	h.Write([]byte(same))
-	for i, kid := range n.kids {
-		if n.kind == isObject {
-			h.Write(binary.AppendUvarint(nil, uint64(len(n.keys[i]))))
-			h.Write([]byte(n.keys[i]))
-		}
-		h.Write(kid.sum[:])
-	}
-	h.Sum(n.sum[:0])
 	return n
+}
+
+// sumOf is the checksum of a value: equal values have equal ones.
+func (n *node) sumOf() [sha256.Size]byte {
+	if n.sum != nil {
+		return *n.sum
+	}
+	text := n.text
+	if n.kind == isNumber {
+		text = canonical(text)
+	}
+	h := sha256.New()
+	own := append([]byte{byte(n.kind)}, text...)
+	h.Write(own)
+	for i, kid := range n.kids {
+		own = own[:0]
+		if n.kind == isObject {
+			own = binary.AppendUvarint(own, uint64(len(n.keys[i])))
+			own = append(own, n.keys[i]...)
+		}
+		sum := kid.sumOf()
+		h.Write(append(own, sum[:]...))
+	}
+	n.sum = new([sha256.Size]byte)
+	h.Sum(n.sum[:0])
+	return *n.sum
 }
 
 // canonical returns the same text for equal numbers, so that 1, 1.0 and 10e-1 are equal without arithmetic.
@@ -123,7 +140,7 @@ func same(a, b *node) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return a.sum == b.sum
+	return a.sumOf() == b.sumOf()
 }
 
 // get returns a member of an object, nil if there is none.

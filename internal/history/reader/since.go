@@ -86,11 +86,12 @@ const (
 // Why explains a decision by those that store has around it. A [*PartialError] comes with an explanation by what the
 // other shards have.
 func Why(ctx context.Context, store Store, d Decision, q Question) (Explanation, error) {
-	around, err := find(ctx, store, d, q)
+	r := parseDecision(d, q) // once: a payload may be large
+	around, err := find(ctx, store, d, r, q)
 	if err != nil {
 		return Explanation{}, err
 	}
-	x := Explain(d, around, q)
+	x := explain(d, r, around, q)
 	x.Incomplete = around.Short || len(around.NotLooked) > 0
 	return x, around.parts.Err()
 }
@@ -130,9 +131,8 @@ func (r parsedDecision) subjectOf(q Question) (string, Filter, bool) {
 	}
 }
 
-func find(ctx context.Context, store Store, d Decision, q Question) (Around, error) {
+func find(ctx context.Context, store Store, d Decision, r parsedDecision, q Question) (Around, error) {
 	var a Around
-	r := parseDecision(d, q)
 	who, f, ok := r.subjectOf(q)
 	if !ok || r.path == "" {
 		return a, nil

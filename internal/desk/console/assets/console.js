@@ -8,8 +8,18 @@
       el.closest(".asof").classList.toggle("stale", old);
       const live = el.closest("[data-live]");
       if (live) live.classList.toggle("stale", old);
+      if (live && old) say("This page is out of date: it does not refresh any more.");
     }
   }
+  // A page that refreshes tells a screen reader what is new, and not all of it.
+  function say(text) {
+    const line = document.getElementById("say");
+    if (line && line.textContent !== text) line.textContent = text;
+  }
+  document.addEventListener("htmx:afterSwap", function () {
+    const news = document.querySelector("[data-say]");
+    if (news) say(news.getAttribute("data-say"));
+  });
   // The clock of this computer may be wrong: what counts is how long ago the page came.
   const first = document.querySelector("time[data-asof]");
   let skew = first ? Date.now() - Date.parse(first.getAttribute("datetime")) : 0;

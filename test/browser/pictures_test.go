@@ -1,0 +1,134 @@
+//go:build integration
+
+package browser
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// screenshots asks for the pictures of docs/console: go test -tags integration ./test/browser -run TestConsole -args -screenshots
+var screenshots = flag.Bool("screenshots", false, "write the pictures of docs/console")
+
+// folder has the pictures.
+const folder = "../../docs/console"
+
+// pictures writes one of each screen that has one, light and dark, and narrow.
+func pictures(t *testing.T, w *world, b context.Context) {
+	if !*screenshots {
+		t.Log("no pictures were asked for")
+		return
+	}
+	looks := map[string]look{"": {width: 1200, height: 720}, "-dark": {width: 1200, height: 720, dark: true}, "-narrow": {width: 390, height: 844}}
+	for name, l := range looks {
+		logged := open(t, b, w.url, l).login("operator")
+		logged.awaitsAfter("/", "FRESH")
+		stranger := open(t, b, w.url, l)
+		for _, s := range screens {
+			if !s.picture {
+				continue
+			}
+			p := logged
+			if s.as == "nobody" {
+				p = stranger
+			}
+			p.visit(w.put.Replace(s.path))
+			p.awaits(s.text)
+			ctx, end := p.within()
+			shot, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
+			end()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(folder, s.name+name+".png"), small(t, shot), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// small is the same picture with few colours: a page has few others.
+func small(t *testing.T, shot []byte) []byte {
+	t.Helper()
+	full, err := png.Decode(bytes.NewReader(shot))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := full.Bounds()
+	seen := map[color.RGBA]int{}
+	for y := b.Min.Y; y < b.Max.Y; y++ {
+		for x := b.Min.X; x < b.Max.X; x++ {
+			r, g, b, _ := full.At(x, y).RGBA()
+			seen[color.RGBA{uint8(r >> 8), uint8(g >> 8), uint8(b >> 8), 255}]++ //nolint:gosec // they have 16 bits
+		}
+	}
+	few := image.NewPaletted(b, paletteOf(seen, 40))
+	draw.Draw(few, b, full, b.Min, draw.Src)
+	var out bytes.Buffer
+	encoder := png.Encoder{CompressionLevel: png.BestCompression}
+	if err := encoder.Encode(&out, few); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// paletteOf chooses n colours: each time the one that is frequent and far from those that were chosen.
+func paletteOf(seen map[color.RGBA]int, n int) (chosen color.Palette) {
+	far := map[color.RGBA]int{}
+	for c := range seen {
+		far[c] = 3 * 255 * 255
+	}
+	for range min(n, len(seen)) {
+		var best color.RGBA
+		for c, d := range far {
+			if is, was := d*seen[c], far[best]*seen[best]; is > was || is == was && (c.R < best.R || c.R == best.R && c.G < best.G) {
+				best = c
+			}
+		}
+		chosen = append(chosen, best)
+		for c := range far {
+			r, g, b := int(c.R)-int(best.R), int(c.G)-int(best.G), int(c.B)-int(best.B)
+			far[c] = min(far[c], r*r+g*g+b*b)
+		}
+	}
+	return chosen
+}
+
+// TestPictures_AreSmallAndWhole: docs/console has a picture of each screen, three ways.
+func TestPictures_AreSmallAndWhole(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join(folder, "*.png"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var total int64
+	for _, file := range files {
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += info.Size()
+	}
+	if total > 1_500_000 {
+		t.Errorf("the pictures have %d bytes", total)
+	}
+	for _, s := range screens {
+		for _, way := range []string{"", "-dark", "-narrow"} {
+			if name := s.name + way + ".png"; s.picture && !slices.ContainsFunc(files, func(f string) bool { return strings.HasSuffix(f, "/"+name) }) {
+				t.Errorf("docs/console has no %s", name)
+			}
+		}
+	}
+}
