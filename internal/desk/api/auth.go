@@ -13,13 +13,15 @@ import (
 type caller struct {
 	Name string
 	Role Role
-	By   string // byToken or byCertificate
+	By   string // byToken, byCertificate or ByOpenID
 }
 
 // Ways of authentication.
 const (
 	byToken       = "token"
 	byCertificate = "certificate"
+	// ByOpenID is a login at an OpenID provider. The console alone has it.
+	ByOpenID = "oidc"
 )
 
 type callerKey struct{}
@@ -38,6 +40,7 @@ var (
 	errBadHeader     = errors.New("bad_header")
 	errUnknownClient = errors.New("unknown_client")
 	errThrottled     = errors.New("throttled")
+	errOpenID        = errors.New("oidc")
 )
 
 // authenticate returns the sender of r. A token counts before a certificate, and a wrong token is refused even with a

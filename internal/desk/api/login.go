@@ -42,6 +42,15 @@ func (h *Handler) Certified(r *http.Request) (Caller, bool) {
 	return c, err == nil
 }
 
+// LoginFailed counts a login at an OpenID provider that failed. It delays nobody: there is nothing to guess.
+func (h *Handler) LoginFailed() { h.guard.metrics.failed(errOpenID) }
+
+// Used reports whether somebody can use the API now: a token or a client certificate is known.
+func (h *Handler) Used() bool {
+	a := h.guard.auth.Load()
+	return len(a.Tokens)+len(a.Clients) > 0
+}
+
 // Occupy takes one of the places for running requests. Others share them with the API, so that both together stay
 // within [Config].MaxInFlight.
 func (h *Handler) Occupy() (leave func(), ok bool) {

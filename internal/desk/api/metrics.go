@@ -30,7 +30,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		panics: prometheus.NewCounter(prometheus.CounterOpts{Name: "docket_desk_api_panics_total",
 			Help: "Requests to the desk's API that ended in a panic."}),
 	}
-	for _, reason := range []error{errNoCredentials, errBadToken, errExpiredToken, errBadHeader, errUnknownClient, errThrottled} {
+	for _, reason := range []error{errNoCredentials, errBadToken, errExpiredToken, errBadHeader, errUnknownClient, errThrottled, errOpenID} {
 		m.logins.WithLabelValues(reason.Error())
 	}
 	if r == nil {

@@ -114,6 +114,59 @@ func ParseClients(entries []string) ([]Client, error) {
 	return clients, bad.err()
 }
 
+// GroupRole is a group of the OpenID provider. Its members have the role.
+type GroupRole struct {
+	Name string
+	Role Role
+}
+
+// GroupRoles are all groups with a role.
+type GroupRoles []GroupRole
+
+// ParseGroups reads entries group:role, as in DOCKET_DESK_OIDC_GROUPS. A group may contain colons, but no comma. Errors
+// are like those of [ParseTokens].
+func ParseGroups(entries []string) (GroupRoles, error) {
+	var groups GroupRoles
+	var bad complaints
+	for i, entry := range entries {
+		entry = strings.TrimSpace(entry)
+		cut := max(strings.LastIndexByte(entry, ':'), 0)
+		name, role := entry[:cut], strings.TrimPrefix(entry[cut:], ":")
+		r, known := roleOf(role)
+		switch {
+		case cut == 0:
+			bad.add(i, "is not group:role")
+		case !known:
+			bad.add(i, "has a role that is none of viewer, auditor, operator, admin")
+		case slices.ContainsFunc(groups, func(o GroupRole) bool { return o.Name == name }):
+			bad.add(i, "has the group of an entry before it")
+		default:
+			groups = append(groups, GroupRole{name, r})
+		}
+	}
+	return groups, bad.err()
+}
+
+// Role is the highest role of somebody's groups, or [Nobody].
+func (g GroupRoles) Role(of []string) (highest Role) {
+	for _, one := range g {
+		if slices.Contains(of, one.Name) {
+			highest = max(highest, one.Role)
+		}
+	}
+	return highest
+}
+
+// Known returns those of somebody's groups that have a role.
+func (g GroupRoles) Known(of []string) (known []string) {
+	for _, one := range g {
+		if slices.Contains(of, one.Name) {
+			known = append(known, one.Name)
+		}
+	}
+	return known
+}
+
 // complaints are the errors of entries, by number from 1.
 type complaints []string
 

@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -19,10 +20,12 @@ import (
 // Config holds the settings of the console.
 type Config struct {
 	Version string
-	// Plain says that the listener is on loopback and has no TLS. A browser that asks a loopback address then gets a
-	// cookie without Secure, as it would drop one with it.
+	// Plain says that the listener is on loopback and has no TLS. A browser on this machine that asks a loopback address
+	// then gets a cookie without Secure, as it would drop one with it.
 	Plain bool
-	Now   func() time.Time // time.Now
+	// OpenID is the login by OpenID Connect; nil: there is none.
+	OpenID *OpenID
+	Now    func() time.Time // time.Now
 	// BodyTimeout limits the reading of a form, 15 s.
 	BodyTimeout time.Duration
 }
@@ -40,7 +43,8 @@ type Console struct {
 	crossSite *http.CrossOriginProtection
 	pages     pages
 	assets    assets
-	sealKey   [32]byte // for callers without a session
+	sealKey   [32]byte     // for callers without a session
+	untouched atomic.Int64 // when it was last logged that a use was not noted, in Unix seconds
 }
 
 // New makes the console over an API.
@@ -89,7 +93,8 @@ func (c *Console) table() []screen {
 		{pattern: "POST /logout-all", role: api.Viewer, handle: (*Console).logoutAll},
 		{pattern: "GET /{$}", role: api.Viewer, handle: (*Console).now},
 	}
-	return append(append(all, c.reading()...), c.deciding()...)
+	all = append(append(all, c.reading()...), c.deciding()...)
+	return append(all, c.signing()...)
 }
 
 // reading are the screens about stored decisions.

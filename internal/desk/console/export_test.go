@@ -6,8 +6,11 @@ import (
 	"docket/internal/desk/api"
 )
 
-// PublicRoutes is the number of routes without a login.
-const PublicRoutes = 3
+// PublicRoutes is the number of routes without a login, and OpenIDRoutes that of further ones with [OpenID].
+const (
+	PublicRoutes = 3
+	OpenIDRoutes = 3
+)
 
 // Patterns are the patterns of all routes.
 func Patterns(c *Console) (all []string) {

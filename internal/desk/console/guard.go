@@ -156,13 +156,9 @@ func (c *Console) admit(w http.ResponseWriter, in *request) (refused bool, err e
 
 // bySession finds the session of the cookie. One whose credential is gone is ended.
 func (c *Console) bySession(w http.ResponseWriter, in *request) error {
-	cookie, err := in.Cookie(c.cookieName(in.Request))
-	if err != nil {
-		return nil //nolint:nilerr // there is none
-	}
-	secret, err := session.ParseSecret(cookie.Value)
-	if err != nil {
-		return nil //nolint:nilerr // it is no cookie of the console
+	secret, is := c.presented(in)
+	if !is {
+		return nil
 	}
 	found, err := c.find(in, secret)
 	if errors.Is(err, session.ErrNone) {
@@ -171,9 +167,9 @@ func (c *Console) bySession(w http.ResponseWriter, in *request) error {
 	if err != nil {
 		return away(err)
 	}
-	who, stands := c.api.Standing(found.Name, secret[:], found.Credential)
+	who, stands := c.standing(found, secret)
 	if !stands {
-		c.log.Info().Str("operator", found.Name).Msg("console session ended with its token")
+		c.log.Info().Str("operator", found.Name).Str("by", string(found.By)).Msg("console session ended with its credential")
 		http.SetCookie(w, c.cookie(in.Request, "", -1))
 		return away(c.sessions.End(in.ctx(), found.ID))
 	}
@@ -183,10 +179,36 @@ func (c *Console) bySession(w http.ResponseWriter, in *request) error {
 
 // find does not count a refresh as use: a page that is left open would never be idle.
 func (c *Console) find(in *request, secret session.Secret) (session.Session, error) {
-	if part(in.Request) {
-		return c.sessions.Find(in.ctx(), secret.ID(), in.now)
+	s, err := c.sessions.Find(in.ctx(), secret.ID(), in.now)
+	if err == nil && !part(in.Request) && s.Stale(in.now) {
+		c.touch(in, s)
 	}
-	return session.Use(in.ctx(), c.sessions, secret, in.now)
+	return s, err
+}
+
+// touch notes the use of a session. A database that takes no writes still answers questions, so an error ends nothing:
+// the session is idle from the last use that was noted.
+func (c *Console) touch(in *request, s session.Session) {
+	err := c.sessions.Touch(in.ctx(), s.ID, in.now)
+	if err == nil {
+		return
+	}
+	now := in.now.Unix()
+	if last := c.untouched.Load(); now-last >= 60 && c.untouched.CompareAndSwap(last, now) {
+		c.log.Warn().Err(err).Str("hint", "sessions end 30 minutes after their last noted use; check whether the database takes writes").
+			Msg("console session use not noted")
+	}
+}
+
+// standing is who a session belongs to now, if its credential still counts.
+func (c *Console) standing(s session.Session, secret session.Secret) (api.Caller, bool) {
+	switch s.By {
+	case session.Token:
+		return c.api.Standing(s.Name, secret[:], s.Credential)
+	case session.OpenID:
+		return c.OpenID.standing(s, secret)
+	}
+	return api.Caller{}, false
 }
 
 // away is the problem of a store of sessions that does not answer.

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 
+	"docket/internal/desk/api"
 	"docket/internal/desk/console/session"
 )
 
@@ -17,14 +18,27 @@ const (
 	plainCookie  = "docket"
 )
 
-// plain reports whether a browser could not keep a cookie with Secure. A proxy with TLS has the name of a host, so the
-// browser behind it gets the secure one.
+// forwarding are headers that a proxy adds.
+var forwarding = []string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip"}
+
+// plain reports whether a browser could not keep a cookie with Secure: it is on this machine, and no proxy is between.
+// A proxy may have TLS, and may write a loopback address into Host. No browser speaks HTTP/1.0, but proxies do.
 func (c *Console) plain(r *http.Request) bool {
-	if !c.Plain || r.TLS != nil {
+	if !c.Plain || r.TLS != nil || !r.ProtoAtLeast(1, 1) {
 		return false
 	}
-	host := r.Host
-	if h, _, err := net.SplitHostPort(host); err == nil {
+	for _, name := range forwarding {
+		if r.Header.Get(name) != "" {
+			return false
+		}
+	}
+	return loopback(r.Host) && loopback(r.RemoteAddr)
+}
+
+// loopback reports whether an address with or without a port is on this machine.
+func loopback(addr string) bool {
+	host := addr
+	if h, _, err := net.SplitHostPort(addr); err == nil {
 		host = h
 	}
 	if host == "localhost" {
@@ -68,11 +82,26 @@ type loginPage struct {
 	Next, Wrong, Hint string
 	Ended             bool
 	Insecure          bool
+	OpenID            string // the label of the other login; empty: there is none
+	OpenIDURL         string
+	ElsewhereURL      string // where a person who is logged out here can log out of the provider
+}
+
+// loginPage makes the page. Every login page has the same ways in.
+func (c *Console) loginPage(in *request, out loginPage) page {
+	out.Insecure = c.insecure(in.Request)
+	if c.OpenID != nil {
+		out.OpenID, out.OpenIDURL = c.OpenID.Label, beginURL(out.Next, false)
+		if out.Ended && in.URL.Query().Get("ended") == string(session.OpenID) {
+			out.ElsewhereURL = c.OpenID.Provider.LogoutURL()
+		}
+	}
+	return page{name: "login", title: "Log in", body: out}
 }
 
 func (c *Console) loginForm(in *request) (page, error) {
 	q := in.URL.Query()
-	return page{name: "login", title: "Log in", body: loginPage{Next: localPath(q.Get("next")), Ended: q.Has("ended"), Insecure: c.insecure(in.Request)}}, nil
+	return c.loginPage(in, loginPage{Next: localPath(q.Get("next")), Ended: q.Has("ended")}), nil
 }
 
 // insecure reports whether the browser seems to ask without TLS from another machine, so that it keeps no cookie.
@@ -86,17 +115,17 @@ func (c *Console) login(in *request) (page, error) {
 	secret := session.NewSecret()
 	who, bound, refused := c.api.Login(in.RemoteAddr, strings.TrimSpace(in.PostForm.Get("token")), secret[:])
 	if refused != nil {
-		out := loginPage{Next: next, Wrong: "This token is not known here.", Hint: "Check that it is complete and has not expired.", Insecure: c.insecure(in.Request)}
+		out := loginPage{Next: next, Wrong: "This token is not known here.", Hint: "Check that it is complete and has not expired."}
 		if refused.Status == http.StatusTooManyRequests {
 			out.Wrong, out.Hint = "Too many logins failed from this address.", "Wait a moment, then try again."
 		}
-		return page{name: "login", title: "Log in", status: refused.Status, body: out}, nil
+		p := c.loginPage(in, out)
+		p.status = refused.Status
+		return p, nil
 	}
-	if old, err := in.Cookie(c.cookieName(in.Request)); err == nil {
-		if before, err := session.ParseSecret(old.Value); err == nil {
-			if err := c.sessions.End(in.ctx(), before.ID()); err != nil {
-				return page{}, away(err)
-			}
+	if before, is := c.presented(in); is {
+		if err := c.sessions.End(in.ctx(), before.ID()); err != nil {
+			return page{}, away(err)
 		}
 	}
 	s := session.Begin(secret, who.Name, who.Role.String(), session.Token, bound, in.now)
@@ -107,6 +136,24 @@ func (c *Console) login(in *request) (page, error) {
 	return page{to: next, cookie: c.cookie(in.Request, secret.Text(), int(session.Lasts.Seconds()))}, nil
 }
 
+// presented is the secret in the cookie of a request.
+func (c *Console) presented(in *request) (session.Secret, bool) {
+	cookie, err := in.Cookie(c.cookieName(in.Request))
+	if err != nil {
+		return session.Secret{}, false
+	}
+	secret, err := session.ParseSecret(cookie.Value)
+	return secret, err == nil
+}
+
+// endedURL is the login page after a logout.
+func endedURL(who api.Caller) string {
+	if who.By == api.ByOpenID {
+		return "/login?ended=" + string(session.OpenID)
+	}
+	return "/login?ended"
+}
+
 func (c *Console) logout(in *request) (page, error) {
 	if in.logged {
 		if err := c.sessions.End(in.ctx(), in.secret.ID()); err != nil {
@@ -114,7 +161,7 @@ func (c *Console) logout(in *request) (page, error) {
 		}
 		c.log.Info().Str("operator", in.who.Name).Msg("logged out of console")
 	}
-	return page{to: "/login?ended", cookie: c.cookie(in.Request, "", -1)}, nil
+	return page{to: endedURL(in.who), cookie: c.cookie(in.Request, "", -1)}, nil
 }
 
 // logoutAll ends every session of the caller, also those of other browsers.
@@ -124,5 +171,5 @@ func (c *Console) logoutAll(in *request) (page, error) {
 		return page{}, away(err)
 	}
 	c.log.Info().Str("operator", in.who.Name).Int64("sessions", n).Msg("all console sessions ended")
-	return page{to: "/login?ended", cookie: c.cookie(in.Request, "", -1)}, nil
+	return page{to: endedURL(in.who), cookie: c.cookie(in.Request, "", -1)}, nil
 }

@@ -35,7 +35,7 @@ func TestLogin_PlainCookieOnLoopbackAlone(t *testing.T) {
 	for host, want := range map[string]string{"localhost:8083": "docket", "127.0.0.1:8083": "docket", "[::1]:8083": "docket", "desk.example": "__Host-docket", "127.0.0.1.evil.example": "__Host-docket", "10.0.0.1:8083": "__Host-docket"} {
 		w := newWorld(t, func(c *console.Config, _ *api.Config, _ *api.Ports) { c.Plain = true })
 		b := w.browser()
-		b.post(t, "/login", url.Values{"token": {tokenOf("viewer")}}, func(r *http.Request) { r.Host, r.TLS = host, nil })
+		b.post(t, "/login", url.Values{"token": {tokenOf("viewer")}}, func(r *http.Request) { r.Host, r.TLS, r.RemoteAddr = host, nil, "127.0.0.1:4711" })
 		if b.cookies[want] == nil || b.cookies[want].Secure != (want != "docket") {
 			t.Errorf("%s: %v", host, b.cookies)
 		}

@@ -26,7 +26,10 @@ type page struct {
 	part        string // the template that a refresh gets
 	to          string // redirect there
 	cookie      *http.Cookie
-	raw         []byte // a file, with its type
+	also        *http.Cookie // another one
+	refresh     string       // where the browser continues by itself
+	silent      bool         // no content
+	raw         []byte       // a file, with its type
 	kind        string
 }
 
@@ -46,7 +49,7 @@ type frame struct {
 // pages are the parsed templates by name.
 type pages map[string]*template.Template
 
-var pageNames = []string{"login", "problem", "now", "decisions", "why", "columns", "compare", "rates", "flips", "subject", "where", "letters", "group", "dryrun", "letter", "job"}
+var pageNames = []string{"login", "problem", "now", "decisions", "why", "columns", "compare", "rates", "flips", "subject", "where", "letters", "group", "dryrun", "letter", "job", "signin"}
 
 func readPages(a assets) (pages, error) {
 	base, err := template.New("layout").Funcs(functions(a)).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html")
@@ -72,7 +75,16 @@ func (c *Console) write(w http.ResponseWriter, in *request, p page) {
 	if p.cookie != nil {
 		http.SetCookie(w, p.cookie)
 	}
+	if p.also != nil {
+		http.SetCookie(w, p.also)
+	}
+	if p.refresh != "" {
+		w.Header().Set("Refresh", "0; url="+p.refresh)
+	}
 	switch {
+	case p.silent:
+		w.WriteHeader(max(p.status, http.StatusOK))
+		return
 	case p.raw != nil:
 		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 		w.Header().Set("Content-Type", p.kind)

@@ -104,10 +104,17 @@ func newWorld(t testing.TB, change ...func(*console.Config, *api.Config, *api.Po
 	if w.api, err = api.New(ac, p, api.Auth{Tokens: tokens}, log); err != nil {
 		t.Fatal(err)
 	}
-	if w.console, err = console.New(cc, w.api, w.sessions, log); err != nil {
+	w.console = newConsole(t, w, cc)
+	return w
+}
+
+func newConsole(t testing.TB, w *world, c console.Config) *console.Console {
+	t.Helper()
+	made, err := console.New(c, w.api, w.sessions, zerolog.New(w.log))
+	if err != nil {
 		t.Fatal(err)
 	}
-	return w
+	return made
 }
 
 // browser keeps cookies as a browser does.

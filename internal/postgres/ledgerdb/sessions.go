@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -20,14 +21,18 @@ type Sessions struct{ db *db.DB }
 func NewSessions(d *db.DB) *Sessions { return &Sessions{d} }
 
 const (
-	createSessionSQL = `WITH over AS (DELETE FROM desk_sessions WHERE ends_at <= $6::timestamptz OR used_at <= $6::timestamptz - $9::interval)
-	INSERT INTO desk_sessions (id, name, role, made_by, credential, created_at, used_at, ends_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
+	overSessionsSQL  = `WITH over AS (DELETE FROM desk_sessions WHERE ends_at <= $6::timestamptz OR used_at <= $6::timestamptz - $9::interval) `
+	createSessionSQL = overSessionsSQL + `INSERT INTO desk_sessions (id, name, role, made_by, credential, created_at, used_at, ends_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
+	createOpenIDSQL  = overSessionsSQL + `INSERT INTO desk_sessions (id, name, role, made_by, credential, created_at, used_at, ends_at, subject, provider_session, login)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $10, nullif($11, ''), $12)`
 	findSessionSQL = `SELECT name, role, made_by, credential, created_at, used_at, ends_at FROM desk_sessions
 	WHERE id = $1 AND ends_at > $2::timestamptz AND used_at > $2::timestamptz - $3::interval`
 	touchSessionSQL = `UPDATE desk_sessions SET used_at = $2::timestamptz
 	WHERE id = $1 AND ends_at > $2::timestamptz AND used_at > $2::timestamptz - $3::interval AND used_at < $2::timestamptz`
 	endSessionSQL  = `DELETE FROM desk_sessions WHERE id = $1`
 	endSessionsSQL = `DELETE FROM desk_sessions WHERE name = $1`
+	endFromSQL     = `DELETE FROM desk_sessions WHERE CASE WHEN $2 <> '' THEN provider_session = $2 ELSE subject = $1 END`
+	loginIndex     = "desk_sessions_login"
 )
 
 // Create implements [session.Store].
@@ -35,9 +40,20 @@ func (s *Sessions) Create(ctx context.Context, n session.Session) error {
 	if err := s.db.Usable(); err != nil {
 		return err
 	}
+	sql, values := createSessionSQL, []any{n.ID[:], n.Name, n.Role, string(n.By), n.Credential, n.CreatedAt, n.UsedAt, n.EndsAt, session.Idle}
+	if n.By == session.OpenID { // the others do without the columns of a later migration
+		sql, values = createOpenIDSQL, append(values, n.Origin.Subject, n.Origin.Session, n.Origin.Login)
+	}
+	used := false
 	_, err := s.act(ctx, "create a session", func(ctx context.Context, pool *pgxpool.Pool) (pgconn.CommandTag, error) {
-		return pool.Exec(ctx, createSessionSQL, n.ID[:], n.Name, n.Role, string(n.By), n.Credential, n.CreatedAt, n.UsedAt, n.EndsAt, session.Idle)
+		tag, err := pool.Exec(ctx, sql, values...)
+		var refused *pgconn.PgError
+		used = errors.As(err, &refused) && refused.Code == pgerrcode.UniqueViolation && refused.ConstraintName == loginIndex
+		return tag, err
 	})
+	if used {
+		return session.ErrUsed
+	}
 	return err
 }
 
@@ -81,6 +97,16 @@ func (s *Sessions) End(ctx context.Context, id session.ID) error {
 func (s *Sessions) EndAll(ctx context.Context, name string) (int64, error) {
 	return s.act(ctx, "end sessions", func(ctx context.Context, pool *pgxpool.Pool) (pgconn.CommandTag, error) {
 		return pool.Exec(ctx, endSessionsSQL, name)
+	})
+}
+
+// EndFrom implements [session.Store].
+func (s *Sessions) EndFrom(ctx context.Context, o session.Origin) (int64, error) {
+	if o.Subject == "" && o.Session == "" {
+		return 0, nil
+	}
+	return s.act(ctx, "end sessions of the provider", func(ctx context.Context, pool *pgxpool.Pool) (pgconn.CommandTag, error) {
+		return pool.Exec(ctx, endFromSQL, o.Subject, o.Session)
 	})
 }
 

@@ -94,13 +94,13 @@ func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg prom
 	if err != nil {
 		return fmt.Errorf("listen on DOCKET_DESK_API_ADDR %s: %w", s.DeskAPIAddr, err)
 	}
-	pages, err := p.openConsole(handler, len(auth.Tokens)+len(auth.Clients) > 0, tls != nil)
+	pages, err := p.openConsole(handler, tls != nil)
 	if err != nil {
 		_ = socket.Close()
 		return err
 	}
 	p.api = &listener{socket, api.Server{Handler: pages, TLS: tls}, handler}
-	if len(auth.Tokens)+len(auth.Clients) == 0 {
+	if !handler.Used() && s.DeskOIDCIssuer == "" {
 		p.log.Info().Str("addr", p.apiAddr()).Str("hint", "set DOCKET_DESK_API_TOKENS or DOCKET_DESK_API_CLIENTS to allow requests").
 			Msg("no API users configured")
 	}

@@ -39,6 +39,10 @@ func Judges() config.Judges {
 			_, err := api.ParseClients(strings.Split(text, ","))
 			return said(err)
 		},
+		groupsVariable: func(text string) string {
+			_, err := api.ParseGroups(strings.Split(text, ","))
+			return said(err)
+		},
 		"DOCKET_READER_SUBJECT": func(text string) string {
 			switch spec, err := subject.Parse(text); {
 			case err != nil:

@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
+	"docket/internal/desk/console/openid"
 	"docket/internal/desk/worker"
 	"docket/internal/history/cold"
 	"docket/internal/history/complete"
@@ -55,6 +56,7 @@ type Program struct {
 	complete *complete.Watch   // nil: no API asks it
 	shards   []*complete.Watch // of every shard; none without shards
 	days     *cold.Days        // nil: no API asks them
+	signing  *openid.Provider  // nil: no login by OpenID Connect
 	stopping atomic.Bool
 
 	intake  *worker.Intake
@@ -116,6 +118,9 @@ func (p *Program) Close() {
 	p.http.Close()
 	if p.api != nil {
 		p.api.close()
+	}
+	if p.signing != nil {
+		p.signing.Close()
 	}
 	p.days.Close()
 	if p.parts != nil {

@@ -327,7 +327,7 @@ func TestTable_IsWhole(t *testing.T) {
 			}
 		}
 	}
-	if len(seen) != 131 {
+	if len(seen) != 142 {
 		t.Errorf("%d settings", len(seen))
 	}
 }
@@ -371,6 +371,7 @@ func TestDefaults_Desk(t *testing.T) {
 		DeskRetryBackoff: 100 * time.Millisecond, DeskRetryMaxBackoff: 10 * time.Second,
 		DeskAlertThreshold: 10, DeskAlertInterval: time.Minute, DeskAlertRepeat: time.Hour, DeskReportInterval: 10 * time.Minute,
 		DeskAPIAddr: "127.0.0.1:8083", DeskConsole: true,
+		DeskOIDCClaim: "groups", DeskOIDCName: "preferred_username", DeskOIDCScopes: []string{"openid", "profile"}, DeskOIDCLabel: "single sign-on", DeskOIDCSession: 4 * time.Hour,
 		StatesMax: 1_000_000, StatesIdle: 90 * 24 * time.Hour, StatesKeepFlips: 365 * 24 * time.Hour,
 		ReaderSubject: "requested_by:host", ArchiveS3Endpoint: "https://s3.amazonaws.com", ArchiveS3Region: "us-east-1", CacheBytes: 10 << 30,
 	}
@@ -427,6 +428,16 @@ func TestComplaints_Desk(t *testing.T) {
 		"clients without TLS":         {[]string{"DOCKET_DESK_API_CLIENT_CA=" + junk, "DOCKET_DESK_API_CLIENTS=ada:admin"}, "DOCKET_DESK_API_TLS_CERT: is missing; DOCKET_DESK_API_CLIENT_CA needs TLS"},
 		"clients that nobody signs":   {[]string{"DOCKET_DESK_API_CLIENTS=ada:admin"}, "DOCKET_DESK_API_CLIENTS: is set without DOCKET_DESK_API_CLIENT_CA"},
 		"clients' authority is junk":  {[]string{"DOCKET_DESK_API_CLIENT_CA=" + junk}, "DOCKET_DESK_API_CLIENT_CA: the file holds no certificate"},
+		"client without provider":     {[]string{"DOCKET_DESK_OIDC_CLIENT_ID=x"}, "DOCKET_DESK_OIDC_CLIENT_ID: is set without DOCKET_DESK_OIDC_ISSUER"},
+		"provider without client":     {provider("DOCKET_DESK_OIDC_CLIENT_ID="), "DOCKET_DESK_OIDC_CLIENT_ID: is missing; DOCKET_DESK_OIDC_ISSUER needs it"},
+		"provider without groups":     {provider("DOCKET_DESK_OIDC_GROUPS="), "DOCKET_DESK_OIDC_GROUPS: is missing"},
+		"provider without way back":   {provider("DOCKET_DESK_OIDC_REDIRECT_URL="), "DOCKET_DESK_OIDC_REDIRECT_URL: is missing"},
+		"way back without TLS":        {provider("DOCKET_DESK_OIDC_REDIRECT_URL=http://desk.example/login/callback"), "DOCKET_DESK_OIDC_REDIRECT_URL: \"http://desk.example/login/callback\" is not https"},
+		"way back elsewhere":          {provider("DOCKET_DESK_OIDC_REDIRECT_URL=https://desk.example/callback"), "DOCKET_DESK_OIDC_REDIRECT_URL: "},
+		"provider without TLS":        {provider("DOCKET_DESK_OIDC_ISSUER=http://127.0.0.1.evil.example"), "DOCKET_DESK_OIDC_ISSUER: "},
+		"provider with password":      {provider("DOCKET_DESK_OIDC_ISSUER=https://u@idp.example"), "DOCKET_DESK_OIDC_ISSUER: "},
+		"provider's authority":        {provider("DOCKET_DESK_OIDC_CA=" + junk), "DOCKET_DESK_OIDC_CA: the file holds no certificate"},
+		"long label":                  {provider("DOCKET_DESK_OIDC_LABEL=" + strings.Repeat("é", 41)), "DOCKET_DESK_OIDC_LABEL: has 41 characters"},
 		"what a judge says":           {[]string{"DOCKET_DESK_ALERT_URLS=slack://" + planted}, "DOCKET_DESK_ALERT_URLS: cannot be used"},
 		"out of range":                {[]string{"DOCKET_DESK_MAX_ATTEMPTS=0"}, "DOCKET_DESK_MAX_ATTEMPTS: \"0\" is out of range; allowed: 1 to 1000"},
 		"slip of the pen":             {[]string{"DOCKET_DESK_GRUOP=x"}, "did you mean DOCKET_DESK_GROUP?"},
@@ -439,6 +450,20 @@ func TestComplaints_Desk(t *testing.T) {
 				t.Errorf("got  %v\nwant %s", err, c.want)
 			}
 		})
+	}
+}
+
+// provider is a desk with OpenID Connect, and changes.
+func provider(change ...string) []string {
+	return append([]string{"DOCKET_DESK_OIDC_ISSUER=https://idp.example/realms/x", "DOCKET_DESK_OIDC_CLIENT_ID=docket", "DOCKET_DESK_OIDC_REDIRECT_URL=https://desk.example/login/callback", "DOCKET_DESK_OIDC_GROUPS=a:viewer"}, change...)
+}
+
+func TestDeskOIDC_Complete(t *testing.T) {
+	t.Parallel()
+	for _, change := range []string{"DOCKET_DESK_OIDC_LABEL=Acme", "DOCKET_DESK_OIDC_ISSUER=http://[::1]:8080/realms/x", "DOCKET_DESK_OIDC_REDIRECT_URL=http://localhost:8083/login/callback"} {
+		if s, _, err := Load(Desk, append([]string{database}, provider(change)...)); err != nil || len(s.DeskOIDCGroups) != 1 {
+			t.Error(change, err)
+		}
 	}
 }
 

@@ -2,10 +2,15 @@ package config
 
 import (
 	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"maps"
 	"net"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"docket/internal/record/envelope"
 )
@@ -57,6 +62,64 @@ func (l *loader) deskAPI() {
 		l.pair(cert, s.DeskAPITLSCert, key, s.DeskAPITLSKey)
 	}
 	l.deskClients()
+	l.deskOIDC()
+}
+
+// callbackPath is where the provider sends the browser back.
+const callbackPath = "/login/callback"
+
+func (l *loader) deskOIDC() {
+	const issuer, client, redirect, groups, ca = "DOCKET_DESK_OIDC_ISSUER", "DOCKET_DESK_OIDC_CLIENT_ID", "DOCKET_DESK_OIDC_REDIRECT_URL", "DOCKET_DESK_OIDC_GROUPS", "DOCKET_DESK_OIDC_CA"
+	s := l.settings
+	given := map[string]bool{client: s.DeskOIDCClientID != "", redirect: s.DeskOIDCRedirectURL != "", groups: len(s.DeskOIDCGroups) > 0, "DOCKET_DESK_OIDC_CLIENT_SECRET": s.DeskOIDCClientSecret != "", ca: s.DeskOIDCCA != ""}
+	if s.DeskOIDCIssuer == "" {
+		for _, variable := range slices.Sorted(maps.Keys(given)) {
+			if given[variable] && l.fine(variable) {
+				l.complain(variable, "is set without %s", issuer)
+			}
+		}
+		return
+	}
+	if !safeURL(s.DeskOIDCIssuer) {
+		l.complain(issuer, "%s is not https://HOST or http:// on loopback", quote(s.DeskOIDCIssuer))
+	}
+	for _, variable := range []string{client, redirect, groups} {
+		if !given[variable] && l.fine(variable) {
+			l.complain(variable, "is missing; %s needs it", issuer)
+		}
+	}
+	if u, err := url.Parse(s.DeskOIDCRedirectURL); given[redirect] && (err != nil || !safeURL(s.DeskOIDCRedirectURL) || u.Path != callbackPath || u.RawQuery != "" || u.Fragment != "") {
+		l.complain(redirect, "%s is not https://HOST%s, or http:// on loopback", quote(s.DeskOIDCRedirectURL), callbackPath)
+	}
+	if n := utf8.RuneCountInString(s.DeskOIDCLabel); n > 40 {
+		l.complain("DOCKET_DESK_OIDC_LABEL", "has %d characters; at most 40 fit on the button", n)
+	}
+	if given[ca] {
+		if _, err := authorities(s.DeskOIDCCA); err != nil {
+			l.complain(ca, "%v", err)
+		}
+	}
+}
+
+// safeURL reports whether a URL has https, or http to a loopback address, and no user.
+func safeURL(text string) bool {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.User != nil {
+		return false
+	}
+	return u.Scheme == "https" || u.Scheme == "http" && loopback(net.JoinHostPort(u.Hostname(), "0"))
+}
+
+// OIDCRoots are the certificates of DOCKET_DESK_OIDC_CA, nil for those of the system.
+func (s Settings) OIDCRoots() (*x509.CertPool, error) {
+	if s.DeskOIDCCA == "" {
+		return nil, nil
+	}
+	pool, err := authorities(s.DeskOIDCCA)
+	if err != nil {
+		return nil, fmt.Errorf("read the certificates of DOCKET_DESK_OIDC_CA: %w", err)
+	}
+	return pool, nil
 }
 
 func (l *loader) deskClients() {

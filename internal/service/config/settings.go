@@ -124,8 +124,21 @@ type Settings struct {
 	DeskAPITLSKey   string   `for:"docket" env:"DOCKET_DESK_API_TLS_KEY" unit:"path, PEM" text:"Private key of the API's certificate."`
 	DeskAPIClientCA string   `for:"docket" env:"DOCKET_DESK_API_CLIENT_CA" unit:"path, PEM" text:"CA certificates for client certificates (mTLS) of the API."`
 	DeskAPIClients  []string `for:"docket" env:"DOCKET_DESK_API_CLIENTS" unit:"name:role, by comma" text:"Common names of client certificates, each with its role, as in DOCKET_DESK_API_TOKENS."`
-	DeskConsole     bool     `for:"docket" env:"DOCKET_DESK_CONSOLE" default:"true" unit:"true or false" text:"Whether the desk serves its web console beside the API, at DOCKET_DESK_API_ADDR. It does so only where the API has users. Sessions are kept in the table desk_sessions."`
-	Operator        string   `for:"docket" env:"DOCKET_OPERATOR" unit:"name" text:"Your name for the audit log, if --operator is not given."`
+	DeskConsole     bool     `for:"docket" env:"DOCKET_DESK_CONSOLE" default:"true" unit:"true or false" text:"Whether the desk serves its web console beside the API, at DOCKET_DESK_API_ADDR. It does so only where the API has users, or DOCKET_DESK_OIDC_ISSUER is set. Sessions are kept in the table desk_sessions."`
+
+	DeskOIDCIssuer       string        `for:"docket" env:"DOCKET_DESK_OIDC_ISSUER" unit:"URL" text:"OpenID Connect provider for logins to the console, as it names itself. https, or http on loopback."`
+	DeskOIDCClientID     string        `for:"docket" env:"DOCKET_DESK_OIDC_CLIENT_ID" unit:"name" text:"The console's client at the provider."`
+	DeskOIDCClientSecret Secret        `for:"docket" env:"DOCKET_DESK_OIDC_CLIENT_SECRET" unit:"secret" text:"Secret of that client. Several desks behind one address need it, and a change of it ends the sessions. Without it, a public client is assumed, and a restart of the desk ends the sessions."`
+	DeskOIDCRedirectURL  string        `for:"docket" env:"DOCKET_DESK_OIDC_REDIRECT_URL" unit:"URL" text:"Address of the console for browsers, with the path /login/callback. Register it at the provider."`
+	DeskOIDCGroups       []string      `for:"docket" env:"DOCKET_DESK_OIDC_GROUPS" unit:"group:role, by comma" text:"Groups at the provider, each with its role, as in DOCKET_DESK_API_TOKENS. Somebody with several has the highest role, and without one cannot log in."`
+	DeskOIDCClaim        string        `for:"docket" env:"DOCKET_DESK_OIDC_CLAIM" default:"groups" unit:"name" text:"Claim of the ID token with the groups."`
+	DeskOIDCName         string        `for:"docket" env:"DOCKET_DESK_OIDC_NAME" default:"preferred_username" unit:"name" text:"Claim of the ID token with the name for the audit, which writes oidc: before it. Choose one that people cannot change themselves."`
+	DeskOIDCScopes       []string      `for:"docket" env:"DOCKET_DESK_OIDC_SCOPES" default:"openid,profile" unit:"scope, by comma" text:"Scopes to ask for. Some providers need groups or email."`
+	DeskOIDCLabel        string        `for:"docket" env:"DOCKET_DESK_OIDC_LABEL" default:"single sign-on" unit:"text" text:"Name of the provider on the login page."`
+	DeskOIDCSession      time.Duration `for:"docket" env:"DOCKET_DESK_OIDC_SESSION" default:"4h" min:"5m" max:"12h" unit:"duration" text:"How long a session by OpenID Connect lasts at most. A change of somebody's groups at the provider counts from the next login."`
+	DeskOIDCCA           string        `for:"docket" env:"DOCKET_DESK_OIDC_CA" unit:"path, PEM" text:"CA certificates for the provider. If it is not set, Docket uses those of the system."`
+
+	Operator string `for:"docket" env:"DOCKET_OPERATOR" unit:"name" text:"Your name for the audit log, if --operator is not given."`
 
 	Server        string `group:"Command line" for:"docket" env:"DOCKET_SERVER" unit:"URL" text:"Desk that commands ask in place of the database, as https://desk.example:8083. --server wins, and a context of docket context is used where neither is set. It cannot be set together with DOCKET_DATABASE_URL."`
 	Token         Secret `for:"docket" env:"DOCKET_TOKEN" unit:"secret" text:"Your token for the desk, an entry of its DOCKET_DESK_API_TOKENS without name and role. It is sent to the desk of DOCKET_SERVER or --server alone, or to that of DOCKET_CONTEXT if its context has no token."`

@@ -96,4 +96,53 @@ func Suite(t *testing.T, store session.Store) {
 			t.Fatal(n, err)
 		}
 	})
+	from := func(t *testing.T, name string, o session.Origin) session.Session {
+		t.Helper()
+		s := session.Begin(session.NewSecret(), name, "viewer", session.OpenID, []byte{2}, Noon)
+		s.Origin = o
+		if err := store.Create(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	t.Run("of a provider comes back without its origin", func(t *testing.T) {
+		s := from(t, "oidc:vera", session.Origin{Subject: "s-0", Session: "p-0", Login: []byte("l-0")})
+		s.Origin = session.Origin{}
+		if got, err := store.Find(t.Context(), s.ID, Noon); err != nil || cmp.Diff(s, got) != "" {
+			t.Fatal(err, cmp.Diff(s, got))
+		}
+	})
+	t.Run("a login is used once", func(t *testing.T) {
+		first := from(t, "oidc:olga", session.Origin{Subject: "s-1", Login: []byte("l-1")})
+		second := session.Begin(session.NewSecret(), "oidc:olga", "viewer", session.OpenID, []byte{2}, Noon)
+		second.Origin = session.Origin{Subject: "s-1", Login: []byte("l-1")}
+		if err := store.Create(t.Context(), second); !errors.Is(err, session.ErrUsed) {
+			t.Errorf("a second session of a login: %v", err)
+		}
+		has(t, first, Noon, true)
+		has(t, second, Noon, false)
+		from(t, "oidc:olga", session.Origin{Subject: "s-1", Login: []byte("l-2")})
+	})
+	t.Run("the provider ends its own", func(t *testing.T) {
+		one := from(t, "oidc:a", session.Origin{Subject: "s-2", Session: "p-2", Login: []byte("l-3")})
+		two := from(t, "oidc:a", session.Origin{Subject: "s-2", Session: "p-3", Login: []byte("l-4")})
+		other := from(t, "oidc:b", session.Origin{Subject: "s-3", Login: []byte("l-5")})
+		token := begin(t, "vera", Noon)
+		if n, err := store.EndFrom(t.Context(), session.Origin{Subject: "s-2", Session: "p-2"}); err != nil || n != 1 {
+			t.Fatal(n, err)
+		}
+		has(t, one, Noon, false)
+		has(t, two, Noon, true)
+		if n, err := store.EndFrom(t.Context(), session.Origin{Subject: "s-2"}); err != nil || n != 1 {
+			t.Fatal(n, err)
+		}
+		has(t, two, Noon, false)
+		for _, none := range []session.Origin{{}, {Subject: "none"}, {Session: "none"}} {
+			if n, err := store.EndFrom(t.Context(), none); err != nil || n != 0 {
+				t.Errorf("%v ends %d sessions, %v", none, n, err)
+			}
+		}
+		has(t, other, Noon, true)
+		has(t, token, Noon, true)
+	})
 }

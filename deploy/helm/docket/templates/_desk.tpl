@@ -18,6 +18,22 @@
 {{- end }}
 {{- end }}
 {{- end }}
+{{- with .Values.desk.oidc }}
+{{- if .issuer }}
+- name: DOCKET_DESK_OIDC_ISSUER
+  value: {{ .issuer | quote }}
+- name: DOCKET_DESK_OIDC_CLIENT_ID
+  value: {{ .clientID | quote }}
+- name: DOCKET_DESK_OIDC_REDIRECT_URL
+  value: {{ .redirectURL | quote }}
+- name: DOCKET_DESK_OIDC_GROUPS
+  value: {{ $all := list }}{{ range $group, $role := .groups }}{{ $all = append $all (printf "%s:%s" $group $role) }}{{ end }}{{ $all | sortAlpha | join "," | quote }}
+{{- if .secretName }}
+- name: DOCKET_DESK_OIDC_CLIENT_SECRET_FILE
+  value: {{ printf "/etc/docket/oidc/%s" .secretKey | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- with .Values.desk.alerts }}
 {{- if .secretName }}
 - name: DOCKET_DESK_ALERT_URLS_FILE
@@ -33,6 +49,7 @@
 {{- $_ := set $secrets "api-tls" $api.tlsSecretName -}}
 {{- with $api.tokensSecretName -}}{{- $_ := set $secrets "api-tokens" . -}}{{- end -}}
 {{- end -}}
+{{- if .Values.desk.oidc.issuer -}}{{- with .Values.desk.oidc.secretName -}}{{- $_ := set $secrets "oidc" . -}}{{- end -}}{{- end -}}
 {{- with .Values.desk.alerts.secretName -}}{{- $_ := set $secrets "alerts" . -}}{{- end -}}
 {{- toYaml $secrets -}}
 {{- end }}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"sync"
 	"time"
@@ -11,6 +12,8 @@ type Memory struct {
 	mu  sync.Mutex
 	all map[ID]Session
 	err error
+	// readOnly is the error of writes.
+	readOnly error
 }
 
 // Fail has every call return err; nil ends that.
@@ -20,12 +23,26 @@ func (m *Memory) Fail(err error) {
 	m.err = err
 }
 
+// FailWrites has every call that changes something return err; nil ends that.
+func (m *Memory) FailWrites(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.readOnly = err
+}
+
+func (m *Memory) write() error {
+	if m.err != nil {
+		return m.err
+	}
+	return m.readOnly
+}
+
 // Create implements [Store].
 func (m *Memory) Create(_ context.Context, s Session) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.err != nil {
-		return m.err
+	if err := m.write(); err != nil {
+		return err
 	}
 	if m.all == nil {
 		m.all = map[ID]Session{}
@@ -33,6 +50,10 @@ func (m *Memory) Create(_ context.Context, s Session) error {
 	for id, other := range m.all {
 		if other.Over(s.CreatedAt) {
 			delete(m.all, id)
+			continue
+		}
+		if s.Origin.Login != nil && bytes.Equal(s.Origin.Login, other.Origin.Login) {
+			return ErrUsed
 		}
 	}
 	m.all[s.ID] = s
@@ -50,6 +71,7 @@ func (m *Memory) Find(_ context.Context, id ID, now time.Time) (Session, error) 
 	if !found || s.Over(now) {
 		return Session{}, ErrNone
 	}
+	s.Origin = Origin{}
 	return s, nil
 }
 
@@ -57,30 +79,56 @@ func (m *Memory) Find(_ context.Context, id ID, now time.Time) (Session, error) 
 func (m *Memory) Touch(_ context.Context, id ID, now time.Time) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if err := m.write(); err != nil {
+		return err
+	}
 	if s, found := m.all[id]; found && !s.Over(now) && now.After(s.UsedAt) {
 		s.UsedAt = now.UTC().Truncate(time.Microsecond)
 		m.all[id] = s
 	}
-	return m.err
+	return nil
 }
 
 // End implements [Store].
 func (m *Memory) End(_ context.Context, id ID) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if err := m.write(); err != nil {
+		return err
+	}
 	delete(m.all, id)
-	return m.err
+	return nil
 }
 
 // EndAll implements [Store].
-func (m *Memory) EndAll(_ context.Context, name string) (n int64, err error) {
+func (m *Memory) EndAll(_ context.Context, name string) (int64, error) {
+	return m.end(func(s Session) bool { return s.Name == name })
+}
+
+// EndFrom implements [Store].
+func (m *Memory) EndFrom(_ context.Context, o Origin) (int64, error) {
+	return m.end(func(s Session) bool {
+		switch {
+		case o.Session != "":
+			return s.Origin.Session == o.Session
+		case o.Subject != "":
+			return s.Origin.Subject == o.Subject
+		}
+		return false
+	})
+}
+
+func (m *Memory) end(chosen func(Session) bool) (n int64, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if err := m.write(); err != nil {
+		return 0, err
+	}
 	for id, s := range m.all {
-		if s.Name == name {
+		if chosen(s) {
 			delete(m.all, id)
 			n++
 		}
 	}
-	return n, m.err
+	return n, nil
 }

@@ -24,14 +24,28 @@ const (
 // ErrNone says that there is no such session, or that it is over.
 var ErrNone = errors.New("there is no such session")
 
+// ErrUsed says that a login has made a session already.
+var ErrUsed = errors.New("the login was used already")
+
 // ID is the SHA-256 of the secret in a cookie.
 type ID [sha256.Size]byte
 
 // Kind is the kind of credential that made a session.
 type Kind string
 
-// Token is a token of the desk.
-const Token Kind = "token"
+// The kinds.
+const (
+	Token  Kind = "token" // a token of the desk
+	OpenID Kind = "oidc"  // a login at an OpenID provider
+)
+
+// Origin is where a session by [OpenID] comes from. It is kept so that the provider can end sessions, and so that a
+// login is used once. [Store.Find] does not return it.
+type Origin struct {
+	Subject string // of the person at the provider
+	Session string // of the provider; empty if it has none
+	Login   []byte // the name of the login; nil: any number of sessions
+}
 
 // Session is one login.
 type Session struct {
@@ -42,6 +56,7 @@ type Session struct {
 	// Credential proves which credential made the session. Its form belongs to the maker. The session dies with it.
 	Credential                []byte
 	CreatedAt, UsedAt, EndsAt time.Time
+	Origin                    Origin
 }
 
 // Over reports whether the session is too old, or idle for too long.
@@ -51,7 +66,8 @@ func (s Session) Over(now time.Time) bool {
 
 // Store keeps sessions. Times have microseconds. It is safe for concurrent use.
 type Store interface {
-	// Create keeps a new session. It also removes sessions that ended before the new one began.
+	// Create keeps a new session. It also removes sessions that ended before the new one began. A second session of one
+	// login is [ErrUsed].
 	Create(ctx context.Context, s Session) error
 	// Find returns a session that is not over at now, or else [ErrNone].
 	Find(ctx context.Context, id ID, now time.Time) (Session, error)
@@ -61,6 +77,9 @@ type Store interface {
 	End(ctx context.Context, id ID) error
 	// EndAll ends all sessions of a name, and returns how many rows that were.
 	EndAll(ctx context.Context, name string) (int64, error)
+	// EndFrom ends the sessions that come from a session of the provider, or without one from a subject. It returns how
+	// many rows that were.
+	EndFrom(ctx context.Context, o Origin) (int64, error)
 }
 
 // Secret is the content of a cookie. Its text form is for the cookie alone.
@@ -93,14 +112,5 @@ func Begin(secret Secret, name, role string, by Kind, credential []byte, now tim
 	return Session{ID: secret.ID(), Name: name, Role: role, By: by, Credential: credential, CreatedAt: now, UsedAt: now, EndsAt: now.Add(Lasts)}
 }
 
-// Use finds the session of a secret and notes its use.
-func Use(ctx context.Context, store Store, secret Secret, now time.Time) (Session, error) {
-	s, err := store.Find(ctx, secret.ID(), now)
-	if err != nil {
-		return Session{}, err
-	}
-	if now.Sub(s.UsedAt) >= touchEvery {
-		err = store.Touch(ctx, s.ID, now)
-	}
-	return s, err
-}
+// Stale reports whether the last use has to be written again.
+func (s Session) Stale(now time.Time) bool { return now.Sub(s.UsedAt) >= touchEvery }
