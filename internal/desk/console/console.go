@@ -41,6 +41,7 @@ type Console struct {
 	pages     pages
 	assets    assets
 	sealKey   [32]byte // for callers without a session
+	exporting chan struct{}
 }
 
 // New makes the console over an API.
@@ -55,7 +56,8 @@ func New(c Config, h *api.Handler, sessions session.Store, log zerolog.Logger) (
 		c.BodyTimeout = 15 * time.Second
 	}
 	s := &Console{Config: c, api: h, ask: h.Inside(), sessions: sessions, log: log, mux: http.NewServeMux(), screens: map[string]screen{},
-		live: make(chan struct{}, max(1, h.MaxInFlight()/4)), crossSite: http.NewCrossOriginProtection()}
+		live: make(chan struct{}, max(1, h.MaxInFlight()/4)), crossSite: http.NewCrossOriginProtection(),
+		exporting: make(chan struct{}, maxExports)}
 	_, _ = rand.Read(s.sealKey[:]) // it never fails
 	var err error
 	if s.assets, err = readAssets(); err != nil {
@@ -97,6 +99,7 @@ func (c *Console) reading() (all []screen) {
 	if c.ask.Has("search-decisions") {
 		all = append(all,
 			screen{pattern: "GET /decisions", role: api.Viewer, handle: (*Console).decisions},
+			screen{pattern: "GET /export/decisions", role: api.Viewer, handle: (*Console).export},
 			screen{pattern: "GET /decisions/{id}", role: api.Viewer, handle: (*Console).why},
 			screen{pattern: "GET /compare", role: api.Auditor, handle: (*Console).compare},
 			screen{pattern: "GET /rates", role: api.Viewer, handle: (*Console).rates})
