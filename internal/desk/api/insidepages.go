@@ -72,7 +72,7 @@ func (i Inside) cursorAt(d *Decision, oldest bool) string {
 
 // Limits of facets. They come beside a page, so they may not keep it waiting.
 const (
-	facetSample   = 500
+	facetSample   = 200
 	facetPatience = 150 * time.Millisecond
 )
 
@@ -94,7 +94,7 @@ type FacetValue struct {
 
 type facetsOutput struct{ facets *Facets }
 
-// Facets counts among the first 500 decisions that fit, in 150 ms. nil: there was no time. It reads no archived day.
+// Facets counts among the first 200 decisions that fit, in 150 ms. nil: there was no time. It reads no archived day.
 // It needs the role of a search.
 func (i Inside) Facets(ctx context.Context, c Caller, q SearchQuery) (*Facets, error) {
 	q.After = ""

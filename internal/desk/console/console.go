@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -91,7 +92,7 @@ func (c *Console) table() []screen {
 		{pattern: "POST /logout-all", role: api.Viewer, handle: (*Console).logoutAll},
 		{pattern: "GET /{$}", role: api.Viewer, handle: (*Console).now},
 	}
-	return append(append(all, c.reading()...), c.deciding()...)
+	return slices.Concat(all, c.reading(), c.deciding(), c.auditing(), c.archiving())
 }
 
 // reading are the screens about stored decisions.

@@ -199,7 +199,7 @@ func TestFacets_OfManyAreCounted(t *testing.T) {
 	w.store.Add(readertest.Decisions(1200, noon)...)
 	b := w.as(t, "viewer")
 	a := b.get(t, "/decisions?since=24h")
-	if !strings.Contains(a.body, "Counted in the first 500 of the list") || strings.Count(a.body, "of the bars") != 2 || !strings.Contains(a.body, `>denied</a> <span class="num dim">246<`) {
+	if !strings.Contains(a.body, "Counted in the first 200 of the list") || strings.Count(a.body, "of the bars") != 2 || !strings.Contains(a.body, `>denied</a> <span class="num dim">246<`) {
 		t.Error("verdicts and paths are not counted")
 	}
 	if a := b.get(t, "/decisions?since=24h&requested_by=10.0.0.1"); strings.Contains(a.body, "of the bars") {

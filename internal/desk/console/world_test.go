@@ -94,7 +94,7 @@ func newWorld(t testing.TB, change ...func(*console.Config, *api.Config, *api.Po
 	}
 	ac := api.Config{Version: "1.2.3", Lease: time.Minute, Now: w.clock.Now}
 	cc := console.Config{Version: "1.2.3", Now: w.clock.Now}
-	p := api.Ports{Book: w.book, Trial: w.tries, Horizon: horizon{}, Decisions: w.store, States: states, WhereIs: func(_ context.Context, q string) (api.Whereabouts, error) {
+	p := api.Ports{Book: w.book, Trial: w.tries, Horizon: horizon{}, Decisions: w.store, States: states, Calendar: calendar, WhereIs: func(_ context.Context, q string) (api.Whereabouts, error) {
 		return api.Whereabouts{Decisions: []api.DecisionHomes{{Record: "decision-logs/0/1", ID: q, Homes: []string{"row: stored"}}}, Looked: []string{"rows"}, Unlooked: []string{"spool of host b"}}, nil
 	}}
 	for _, f := range change {
