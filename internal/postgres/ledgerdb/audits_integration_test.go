@@ -21,7 +21,7 @@ func TestAudits_BothWays(t *testing.T) {
 	for _, sql := range []string{
 		`INSERT INTO dead_letter_audit (at, dead_letter_id, act, actor, why, attempts, diff) SELECT now() - make_interval(mins => 9000 - n), md5(n::text), CASE n % 3 WHEN 0 THEN 'closed' ELSE 'entered' END, CASE n % 900 WHEN 0 THEN 'mara' ELSE 'desk' END, 'w', 0, CASE n % 900 WHEN 0 THEN 'd' END FROM generate_series(1, 9000) AS n`,
 	} {
-		l.exec(sql)
+		l.DB.Exec(t, sql)
 	}
 	for name, q := range map[string]ledger.AuditQuery{
 		"a person": {By: "mara"}, "acts": {Acts: []ledger.Act{ledger.Closed}, Limit: 400}, "a day": {Since: time.Now().Add(-24 * time.Hour), Until: time.Now().Add(-12 * time.Hour), Limit: 100}, "none": {By: "nobody"}, "before": {By: "desk", Until: time.Now().Add(-8000 * time.Minute), Limit: 300},
@@ -49,7 +49,7 @@ func TestAudits_BothWays(t *testing.T) {
 		for _, a := range q.Acts {
 			acts = append(acts, string(a))
 		}
-		check(t, pgxConnect(t, l.URL).QueryRow(ctx, sql, q.By, acts, orNil(q.Since), orNil(q.Until)).Scan(&want))
+		check(t, pgxConnect(t, l.DB.URL).QueryRow(ctx, sql, q.By, acts, orNil(q.Since), orNil(q.Until)).Scan(&want))
 		if !slices.Equal(down, want) {
 			t.Fatalf("%s: %d lines down, want %d", name, len(down), len(want))
 		}
