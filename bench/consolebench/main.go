@@ -16,7 +16,6 @@ import (
 	"os"
 	"regexp"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -26,6 +25,7 @@ import (
 
 	"docket/internal/desk/api"
 	"docket/internal/desk/console"
+	"docket/internal/history/archive"
 	"docket/internal/history/complete"
 	"docket/internal/history/reader"
 	"docket/internal/postgres/db"
@@ -119,12 +119,12 @@ func (b *bench) serve(d *db.DB, book *ledgerdb.Ledger) (stop func(), err error) 
 	if err != nil {
 		return nil, err
 	}
-	handler, err := api.New(api.Config{Lease: time.Minute, MaxInFlight: 64}, api.Ports{Book: book, Decisions: b.rows, States: b.rows,
+	handler, err := api.New(api.Config{Lease: time.Minute, MaxInFlight: 64}, api.Ports{Book: book, Decisions: b.rows, States: b.rows, Calendar: b.calendar,
 		Complete: &complete.Answers{Books: b.rows, Status: func(context.Context) complete.Status { return complete.Status{} }}}, api.Auth{Tokens: tokens}, zerolog.Nop())
 	if err != nil {
 		return nil, err
 	}
-	pages, err := console.New(console.Config{Plain: true}, handler, ledgerdb.NewSessions(d), zerolog.Nop())
+	pages, err := console.New(console.Config{Plain: true, Views: ledgerdb.NewViews(d)}, handler, ledgerdb.NewSessions(d), zerolog.Nop())
 	if err != nil {
 		return nil, err
 	}
@@ -144,6 +144,13 @@ func (b *bench) serve(d *db.DB, book *ledgerdb.Ledger) (stop func(), err error) 
 		return nil, err
 	}
 	return func() { _ = server.Close() }, answer.Body.Close()
+}
+
+// calendar has the days of the table, without a storage.
+func (b *bench) calendar(ctx context.Context) (archive.Calendar, error) {
+	today := archive.DayOf(time.Now())
+	held, err := b.rows.Holdings(ctx, today)
+	return archive.CalendarOf(held, nil, today), err
 }
 
 // get asks a page.
@@ -363,9 +370,6 @@ func (b *bench) letterPages(ctx context.Context, all []page) ([]page, error) {
 		}
 	}
 	all = append(all, fixed("Audit", "/audit"), fixed("Audit, a person", "/audit?actor=bench"), fixed("Audit, an act", "/audit?act=retried"), fixed("Audit, a day", "/audit?since=24h"), fixed("Archive", "/archive"))
-	all = slices.DeleteFunc(all, func(p page) bool { // a page that this console does not have
-		return strings.HasPrefix(p.name, "Archive") || strings.HasPrefix(p.name, "Audit")
-	})
 	if len(ids) == 0 {
 		return all, nil
 	}

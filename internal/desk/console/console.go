@@ -15,6 +15,7 @@ import (
 
 	"docket/internal/desk/api"
 	"docket/internal/desk/console/session"
+	"docket/internal/desk/console/views"
 )
 
 // Config holds the settings of the console.
@@ -24,6 +25,8 @@ type Config struct {
 	// cookie without Secure, as it would drop one with it.
 	Plain bool
 	Now   func() time.Time // time.Now
+	// Views keeps named filters; nil: there are none.
+	Views views.Store
 	// BodyTimeout limits the reading of a form, 15 s.
 	BodyTimeout time.Duration
 }
@@ -92,7 +95,7 @@ func (c *Console) table() []screen {
 		{pattern: "POST /logout-all", role: api.Viewer, handle: (*Console).logoutAll},
 		{pattern: "GET /{$}", role: api.Viewer, handle: (*Console).now},
 	}
-	return slices.Concat(all, c.reading(), c.deciding(), c.auditing(), c.archiving())
+	return slices.Concat(all, c.reading(), c.deciding(), c.auditing(), c.archiving(), c.saving())
 }
 
 // reading are the screens about stored decisions.

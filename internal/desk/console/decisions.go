@@ -33,6 +33,7 @@ type decisionsPage struct {
 	Lasting  string   // the same range as times
 	Exports  []choice
 	Rates    string
+	Views    viewsPart
 }
 
 // choice is a link among several.
@@ -82,6 +83,7 @@ func (c *Console) decisions(in *request) (page, error) {
 		body.Chart, body.Facets = c.beside(in, &s, body.Partial)
 	}
 	body.Ranges, body.Ready, body.Lasting, body.Exports, body.Rates = s.ranges(), ready(&s), s.lasting(in.now), s.exports(in.who.Role), s.ratesURL()
+	body.Views = c.viewsOf(in, &s)
 	return page{name: "decisions", title: "Decisions", body: body}, nil
 }
 

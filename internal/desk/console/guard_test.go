@@ -28,7 +28,7 @@ func routes(w *world) []route {
 		{"GET", "/where", "viewer", 200}, {"GET", "/dead-letters", "viewer", 200}, {"GET", group, "viewer", 200}, {"GET", letter, "viewer", 200},
 		{"POST", letter + "/resolve", "operator", 303}, {"POST", group + "/dry-run", "operator", 200}, {"POST", group + "/retry", "operator", 409},
 		{"GET", "/jobs/1", "viewer", 404}, {"POST", "/jobs/1/stop", "operator", 404}, {"POST", "/jobs/1/resume", "operator", 404},
-		{"GET", "/audit", "viewer", 200}, {"GET", "/archive", "viewer", 200},
+		{"GET", "/audit", "viewer", 200}, {"GET", "/archive", "viewer", 200}, {"POST", "/views", "viewer", 303}, {"POST", "/views/1/remove", "viewer", 404},
 		{"POST", "/logout", "viewer", 303}, {"POST", "/logout-all", "viewer", 303},
 	}
 }
@@ -47,7 +47,7 @@ func (b *browser) ask(t *testing.T, method, path string) answer {
 	if method == http.MethodGet {
 		return b.get(t, path)
 	}
-	return b.post(t, path, url.Values{"note": {"n"}, "reason": {"r"}})
+	return b.post(t, path, url.Values{"note": {"n"}, "reason": {"r"}, "name": {"n"}})
 }
 
 func TestRoutes_EachRoleMayDoWhatItMay(t *testing.T) {

@@ -55,7 +55,9 @@ func golden(t *testing.T, name, body string) {
 func TestScreens_Golden(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	audited(w.book, 3, func(i int) (string, ledger.Act) { return []string{"docket desk", "mara", "olga"}[i], []ledger.Act{ledger.Entered, ledger.Proposed, ledger.Approved}[i] })
+	audited(w.book, 3, func(i int) (string, ledger.Act) {
+		return []string{"docket desk", "mara", "olga"}[i], []ledger.Act{ledger.Entered, ledger.Proposed, ledger.Approved}[i]
+	})
 	id := readertest.Decisions(30, noon)[6].ID
 	group := "/dead-letters/groups/" + w.book.letters[0].Fingerprint
 	for name, path := range map[string]string{"now": "/", "decisions": "/decisions?verdict=denied&since=2h", "nothing": "/decisions?path=none", "wrong": "/decisions?q=colour:red", "why": "/decisions/" + id,
