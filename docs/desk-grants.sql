@@ -56,6 +56,7 @@ GRANT EXECUTE ON FUNCTION decision_states_trim(interval, interval, int) TO docke
 GRANT SELECT, INSERT, UPDATE, DELETE ON decision_reads TO docket_desk;
 -- Sessions of the console.
 GRANT SELECT, INSERT, UPDATE, DELETE ON desk_sessions TO docket_desk;
+GRANT SELECT, INSERT, UPDATE, DELETE ON desk_views TO docket_desk;
 -- Functions count the dead letters of each client, and note the range of Kafka in which the surplus stays.
 GRANT EXECUTE ON FUNCTION dead_letters_admit(text[], text[], text[], int[], bigint[], timestamptz[], boolean[], boolean[], bigint, bigint, boolean, bigint[], bigint[]),
     dead_letters_surplus_pass(bigint, bigint, bigint, timestamptz, text[], bigint), dead_letters_surplus_archived(bigint, bigint, bigint, text, bigint),

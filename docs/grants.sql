@@ -39,7 +39,7 @@ BEGIN
     FOR what IN
         SELECT format('ALTER TABLE %s OWNER TO docket_migrate', c.oid::regclass) AS act
           FROM pg_class c WHERE c.relnamespace = quote_ident(home)::regnamespace AND c.relkind IN ('r', 'p')
-           AND (c.relname IN ('decision_logs', 'decision_logs_strays', 'goose_db_version') OR c.relname LIKE 'dead\_letter%' OR c.relname LIKE 'decision\_counts%' OR c.relname LIKE 'decision\_states%' OR c.relname IN ('decision_flips', 'decision_reads', 'desk_sessions')
+           AND (c.relname IN ('decision_logs', 'decision_logs_strays', 'goose_db_version') OR c.relname LIKE 'dead\_letter%' OR c.relname LIKE 'decision\_counts%' OR c.relname LIKE 'decision\_states%' OR c.relname IN ('decision_flips', 'decision_reads', 'desk_sessions', 'desk_views')
                 OR c.oid IN (SELECT inhrelid FROM pg_inherits JOIN pg_class p ON p.oid = inhparent WHERE p.relname = 'decision_logs' AND p.relnamespace = c.relnamespace))
            AND pg_get_userbyid(c.relowner) <> 'docket_migrate'
         UNION ALL

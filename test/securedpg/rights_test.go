@@ -68,20 +68,20 @@ func (d *database) declared(t *testing.T) {
 			"SELECT on decision_states", "SELECT on decision_states_mark", "SELECT on decision_states_paths", "SELECT on decision_states_revisions",
 		},
 		"docket_desk": {
-			"DELETE on decision_reads", "DELETE on desk_sessions",
+			"DELETE on decision_reads", "DELETE on desk_sessions", "DELETE on desk_views",
 			"EXECUTE on dead_letters_admit(text[],text[],text[],integer[],bigint[],timestamp with time zone[],boolean[],boolean[],bigint,bigint,boolean,bigint[],bigint[])",
 			"EXECUTE on dead_letters_compact()", "EXECUTE on dead_letters_four_eyes()", "EXECUTE on dead_letters_hour()", "EXECUTE on dead_letters_mark_edited(bigint,text[],timestamp with time zone[],bytea[])", "EXECUTE on dead_letters_remove(timestamp with time zone,integer,text,text)",
 			"EXECUTE on dead_letters_surplus_archived(bigint,bigint,bigint,text,bigint)", "EXECUTE on dead_letters_surplus_order(bigint,text,text)",
 			"EXECUTE on dead_letters_surplus_pass(bigint,bigint,bigint,timestamp with time zone,text[],bigint)", "EXECUTE on dead_letters_surplus_trim()",
 			"EXECUTE on dead_letters_touched(bytea,bytea)", "EXECUTE on decision_counts_count(interval,interval)", "EXECUTE on decision_states_trim(interval,interval,integer)",
 			"INSERT on dead_letter_decisions", "INSERT on dead_letter_duties", "INSERT on dead_letter_groups", "INSERT on dead_letter_jobs", "INSERT on dead_letter_notes", "INSERT on dead_letter_outbox", "INSERT on dead_letters", "INSERT on decision_flips", "INSERT on decision_logs", "INSERT on decision_reads",
-			"INSERT on decision_states", "INSERT on decision_states_paths", "INSERT on decision_states_revisions", "INSERT on desk_sessions",
+			"INSERT on decision_states", "INSERT on decision_states_paths", "INSERT on decision_states_revisions", "INSERT on desk_sessions", "INSERT on desk_views",
 			"SELECT on dead_letter_audit", "SELECT on dead_letter_counts", "SELECT on dead_letter_days", "SELECT on dead_letter_decisions", "SELECT on dead_letter_duties", "SELECT on dead_letter_edits", "SELECT on dead_letter_groups", "SELECT on dead_letter_growth",
 			"SELECT on dead_letter_job_ends", "SELECT on dead_letter_jobs", "SELECT on dead_letter_moves", "SELECT on dead_letter_notes", "SELECT on dead_letter_outbox", "SELECT on dead_letter_proposals",
 			"SELECT on dead_letter_surplus", "SELECT on dead_letters", "SELECT on decision_counts", "SELECT on decision_counts_days", "SELECT on decision_counts_mark", "SELECT on decision_flips", "SELECT on decision_logs", "SELECT on decision_reads",
-			"SELECT on decision_states", "SELECT on decision_states_mark", "SELECT on decision_states_paths", "SELECT on decision_states_revisions", "SELECT on desk_sessions",
+			"SELECT on decision_states", "SELECT on decision_states_mark", "SELECT on decision_states_paths", "SELECT on decision_states_revisions", "SELECT on desk_sessions", "SELECT on desk_views",
 			"UPDATE on dead_letter_duties", "UPDATE on dead_letter_jobs", "UPDATE on dead_letter_notes", "UPDATE on dead_letter_outbox", "UPDATE on dead_letters", "UPDATE on decision_reads",
-			"UPDATE on decision_states", "UPDATE on decision_states_mark", "UPDATE on decision_states_paths", "UPDATE on decision_states_revisions", "UPDATE on desk_sessions",
+			"UPDATE on decision_states", "UPDATE on decision_states_mark", "UPDATE on decision_states_paths", "UPDATE on decision_states_revisions", "UPDATE on desk_sessions", "UPDATE on desk_views",
 		},
 	} {
 		if got := d.rights(role); !slices.Equal(got, want) {
@@ -106,7 +106,7 @@ func (d *database) declared(t *testing.T) {
 		switch {
 		case strings.HasPrefix(r, "owns pg_class "), strings.HasPrefix(r, "owns pg_proc "), strings.HasPrefix(r, "owns pg_type "):
 		case r == "CREATE on schema public":
-		case strings.HasPrefix(object, "decision_logs"), strings.HasPrefix(object, "decision_counts"), strings.HasPrefix(object, "decision_states"), strings.HasPrefix(object, "decision_flips"), strings.HasPrefix(object, "decision_reads"), strings.HasPrefix(object, "desk_sessions"), strings.HasPrefix(object, "dead_letter"), strings.HasPrefix(object, "goose_db_version"):
+		case strings.HasPrefix(object, "decision_logs"), strings.HasPrefix(object, "decision_counts"), strings.HasPrefix(object, "decision_states"), strings.HasPrefix(object, "decision_flips"), strings.HasPrefix(object, "decision_reads"), strings.HasPrefix(object, "desk_sessions"), strings.HasPrefix(object, "desk_views"), strings.HasPrefix(object, "dead_letter"), strings.HasPrefix(object, "goose_db_version"):
 		default:
 			t.Errorf("docket_migrate may do %s", r)
 		}

@@ -17,6 +17,7 @@ import (
 
 	"docket/internal/desk/ledger"
 	"docket/internal/desk/worker"
+	"docket/internal/history/archive"
 	"docket/internal/history/complete"
 	"docket/internal/history/lookup"
 	"docket/internal/history/reader"
@@ -113,6 +114,8 @@ type Ports struct {
 	Elsewhere func(ctx context.Context, id string) (lookup.Answer, error)
 	// Around is Elsewhere for an id that has a row; nil: Elsewhere does it.
 	Around func(ctx context.Context, id string) (lookup.Answer, error)
+	// Calendar says where the decisions of each day are. It is for the console alone.
+	Calendar func(ctx context.Context) (archive.Calendar, error)
 	// Complete says how complete answers are; nil: that is unknown.
 	Complete *complete.Answers
 }
@@ -178,6 +181,8 @@ func New(c Config, p Ports, a Auth, log zerolog.Logger) (*Handler, error) {
 	s.trials()
 	s.decisions()
 	s.states()
+	s.audit()
+	s.days()
 	s.serveDocument(mux)
 	h := &Handler{api: s, guard: &guard{throttle: newThrottle(maxAddresses), rules: s.rules, bodyTime: c.BodyTimeout,
 		slots: make(chan struct{}, c.MaxInFlight), log: log, metrics: m, now: c.Now, mux: mux, crossSite: http.NewCrossOriginProtection()}}

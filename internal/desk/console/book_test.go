@@ -21,6 +21,7 @@ type book struct {
 	mu          sync.Mutex
 	letters     []ledger.Entry
 	jobs        []ledger.Job
+	audits      []ledger.Audit // by number
 }
 
 func letterID(i int) string { return fmt.Sprintf("%064x", 0xabcdef000000+i) }
@@ -81,6 +82,30 @@ func (b *book) ListProposals(context.Context, bool, int) ([]ledger.Proposal, err
 
 func (b *book) History(_ context.Context, id string) ([]ledger.Audit, []ledger.Sending, error) {
 	return []ledger.Audit{{At: noon, Act: ledger.Entered, To: ledger.Pending, By: "docket desk", Why: "read from its dead-letter topic"}}, nil, nil
+}
+
+func (b *book) Audits(_ context.Context, q ledger.AuditQuery) (found ledger.Audits, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := slices.Clone(b.audits)
+	if q.After == 0 {
+		slices.Reverse(all)
+	}
+	for i := range all {
+		a := &all[i]
+		if q.Before > 0 && a.ID >= q.Before || a.ID <= q.After || !q.Fits(a) {
+			continue
+		}
+		if len(found.Lines) == q.Limit {
+			found.Next = found.Lines[q.Limit-1].ID
+			break
+		}
+		found.Lines = append(found.Lines, *a)
+	}
+	if q.After > 0 {
+		slices.Reverse(found.Lines)
+	}
+	return found, nil
 }
 
 func (b *book) Groups(_ context.Context, f ledger.Filter) (all []ledger.Group, err error) {

@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 
 	"docket/internal/desk/api"
 	"docket/internal/desk/console/session"
+	"docket/internal/desk/console/views"
 )
 
 // Config holds the settings of the console.
@@ -26,6 +28,8 @@ type Config struct {
 	// OpenID is the login by OpenID Connect; nil: there is none.
 	OpenID *OpenID
 	Now    func() time.Time // time.Now
+	// Views keeps named filters; nil: there are none.
+	Views views.Store
 	// BodyTimeout limits the reading of a form, 15 s.
 	BodyTimeout time.Duration
 }
@@ -45,6 +49,7 @@ type Console struct {
 	assets    assets
 	sealKey   [32]byte     // for callers without a session
 	untouched atomic.Int64 // when it was last logged that a use was not noted, in Unix seconds
+	exporting chan struct{}
 }
 
 // New makes the console over an API.
@@ -59,7 +64,8 @@ func New(c Config, h *api.Handler, sessions session.Store, log zerolog.Logger) (
 		c.BodyTimeout = 15 * time.Second
 	}
 	s := &Console{Config: c, api: h, ask: h.Inside(), sessions: sessions, log: log, mux: http.NewServeMux(), screens: map[string]screen{},
-		live: make(chan struct{}, max(1, h.MaxInFlight()/4)), crossSite: http.NewCrossOriginProtection()}
+		live: make(chan struct{}, max(1, h.MaxInFlight()/4)), crossSite: http.NewCrossOriginProtection(),
+		exporting: make(chan struct{}, maxExports)}
 	_, _ = rand.Read(s.sealKey[:]) // it never fails
 	var err error
 	if s.assets, err = readAssets(); err != nil {
@@ -93,8 +99,7 @@ func (c *Console) table() []screen {
 		{pattern: "POST /logout-all", role: api.Viewer, handle: (*Console).logoutAll},
 		{pattern: "GET /{$}", role: api.Viewer, handle: (*Console).now},
 	}
-	all = append(append(all, c.reading()...), c.deciding()...)
-	return append(all, c.signing()...)
+	return slices.Concat(all, c.reading(), c.deciding(), c.auditing(), c.archiving(), c.saving(), c.signing())
 }
 
 // reading are the screens about stored decisions.
@@ -102,6 +107,7 @@ func (c *Console) reading() (all []screen) {
 	if c.ask.Has("search-decisions") {
 		all = append(all,
 			screen{pattern: "GET /decisions", role: api.Viewer, handle: (*Console).decisions},
+			screen{pattern: "GET /export/decisions", role: api.Viewer, handle: (*Console).export},
 			screen{pattern: "GET /decisions/{id}", role: api.Viewer, handle: (*Console).why},
 			screen{pattern: "GET /compare", role: api.Auditor, handle: (*Console).compare},
 			screen{pattern: "GET /rates", role: api.Viewer, handle: (*Console).rates})

@@ -18,13 +18,28 @@ type decisionsPage struct {
 	Verdicts []reader.Verdict
 	Wrong    []api.Fault
 	Hint     string
-	Found    *api.DecisionList
+	Found    *api.DecisionPage
 	Chart    *histogram
 	Partial  []string // filters that the chart does not have
 	Command  string
-	Older    string
+	Older    string // the page that follows in the order of the search
+	Newer    string // the page before it
+	First    string // the first page; empty: this is it
 	Missing  []string
 	Opened   bool
+	Facets   facetsPart
+	Ranges   []choice
+	Ready    []choice // filters that many ask for
+	Lasting  string   // the same range as times
+	Exports  []choice
+	Rates    string
+	Views    viewsPart
+}
+
+// choice is a link among several.
+type choice struct {
+	Text, To string
+	Is       bool // it is what the page shows
 }
 
 func (c *Console) decisions(in *request) (page, error) {
@@ -40,16 +55,23 @@ func (c *Console) decisions(in *request) (page, error) {
 	if err != nil {
 		return c.wrongSearch(s, s.line(), err)
 	}
-	found, err := c.ask.Search(in.ctx(), in.who, s.question(pageSize))
+	ask := api.PageQuery{SearchQuery: s.question(pageSize)}
+	if s.Before != "" {
+		ask.After, ask.Back = s.Before, true
+	}
+	found, err := c.ask.Page(in.ctx(), in.who, ask)
 	if err != nil {
 		return c.wrongSearch(s, s.line(), err)
 	}
-	body := decisionsPage{Search: s, Line: s.line(), Verdicts: reader.Verdicts(), Found: &found, Command: s.commandLine(), Missing: missingOf(&found)}
+	body := decisionsPage{Search: s, Line: s.line(), Verdicts: reader.Verdicts(), Found: &found, Command: s.commandLine(), Missing: missingOf(&found.DecisionList)}
 	if found.Next != "" {
-		body.Older = s.with("after", found.Next)
+		body.Older = s.first("after", found.Next)
 	}
-	if s.After == "" {
-		body.Chart = c.chart(in, &s)
+	if found.Back != "" {
+		body.Newer = s.first("before", found.Back)
+	}
+	if s.After != "" || s.Before != "" {
+		body.First = s.first()
 	}
 	for name, set := range map[string]bool{"verdict": len(s.Verdict) > 0, "requested_by": len(s.RequestedBy) > 0, "label": len(s.Label) > 0, "match": len(s.Match) > 0} {
 		if set {
@@ -57,6 +79,11 @@ func (c *Console) decisions(in *request) (page, error) {
 		}
 	}
 	slices.Sort(body.Partial)
+	if body.First == "" {
+		body.Chart, body.Facets = c.beside(in, &s, body.Partial)
+	}
+	body.Ranges, body.Ready, body.Lasting, body.Exports, body.Rates = s.ranges(), ready(&s), s.lasting(in.now), s.exports(in.who.Role), s.ratesURL()
+	body.Views = c.viewsOf(in, &s)
 	return page{name: "decisions", title: "Decisions", body: body}, nil
 }
 
@@ -73,8 +100,21 @@ func (c *Console) wrongSearch(s search, line string, err error) (page, error) {
 	return page{name: "decisions", title: "Decisions", status: p.Status, body: body}, nil
 }
 
+// beside is what the first page has beside its list: the chart, and the facets.
+func (c *Console) beside(in *request, s *search, partial []string) (*histogram, facetsPart) {
+	sampled, err := c.ask.Facets(in.ctx(), in.who, s.question(pageSize))
+	if err != nil {
+		sampled = nil // the list of the same question was answered
+	}
+	chart, counted := c.chart(in, s)
+	if len(partial) > 0 {
+		counted = nil
+	}
+	return chart, facetsOf(s, sampled, counted)
+}
+
 // chart counts the decisions of the range by step; nil where they cannot be counted. It knows paths and services alone.
-func (c *Console) chart(in *request, s *search) *histogram {
+func (c *Console) chart(in *request, s *search) (*histogram, *api.Rates) {
 	since, until := s.between(in.now)
 	q := api.StatsQuery{By: "path"}
 	q.Since, q.Path, q.Service = since.Format(time.RFC3339), s.Path, s.Service
@@ -83,12 +123,12 @@ func (c *Console) chart(in *request, s *search) *histogram {
 	}
 	r, err := c.ask.Rates(in.ctx(), in.who, q)
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	h := histogramOf(r, in.now, func(from, to time.Time) string {
-		return s.with("since", from.UTC().Format(time.RFC3339), "until", to.UTC().Format(time.RFC3339), "after", "")
+		return s.first("since", from.UTC().Format(time.RFC3339), "until", to.UTC().Format(time.RFC3339))
 	})
-	return &h
+	return &h, &r
 }
 
 // missingOf says what may be missing from a list, one sentence each.

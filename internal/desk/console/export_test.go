@@ -72,3 +72,18 @@ func ShownPayload(raw string) (tree bool, text string) {
 	v := payloadOf(api.Payload{Value: api.Bytes{Text: &raw}})
 	return v.Tree != nil, v.Text
 }
+
+// Defused is a cell of CSV.
+var Defused = defused
+
+// FillExports takes all places of exports.
+func FillExports(c *Console) (leave func()) {
+	for range cap(c.exporting) {
+		c.exporting <- struct{}{}
+	}
+	return func() {
+		for range cap(c.exporting) {
+			<-c.exporting
+		}
+	}
+}

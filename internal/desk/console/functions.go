@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"docket/internal/history/archive"
 	"docket/internal/history/reader"
 )
 
@@ -19,7 +20,7 @@ func functions(a assets) template.FuncMap {
 		"n": count, "deref": deref, "decision": decisionURL, "never": func() time.Time { return time.Time{} },
 		"tone": tone, "percent": percent, "short": short, "value": valueText, "raw": func(j json.RawMessage) string { return shown(string(j)) },
 		"dict": dict, "freshness": freshnessText, "duration": durationText, "add": func(a, b int) int { return a + b }, "str": func(v any) string { return fmt.Sprint(v) },
-		"subjectURL": subjectURL, "shown": shown, "ms": func(ns int64) string { return strconv.FormatFloat(float64(ns)/1e6, 'f', 2, 64) + " ms" },
+		"subjectURL": subjectURL, "bytes": sizeText, "dayURL": func(d archive.CalendarDay) string { return dayURL(&d) }, "shown": shown, "ms": func(ns int64) string { return strconv.FormatFloat(float64(ns)/1e6, 'f', 2, 64) + " ms" },
 	}
 }
 
@@ -79,14 +80,29 @@ func count(v any) string {
 	return text
 }
 
+// sizeText is a size for people: 1.5 GB.
+func sizeText(n int64) string {
+	const unit = 1000
+	if n < unit {
+		return strconv.FormatInt(n, 10) + " B"
+	}
+	size, name := float64(n), ""
+	for _, name = range []string{"kB", "MB", "GB", "TB", "PB"} {
+		if size /= unit; size < unit {
+			break
+		}
+	}
+	return strconv.FormatFloat(size, 'f', 1, 64) + " " + name
+}
+
 // tone is the colour of a verdict or a state.
 func tone(v any) string {
 	switch fmt.Sprint(v) {
-	case "allowed", "RESOLVED", "DONE", "FRESH", "stored":
+	case "allowed", "hot", "hot, and archived", "archived", "RESOLVED", "DONE", "FRESH", "stored":
 		return "good"
-	case "denied", "error", "FAILED", "HOLDING", "STOPPED", "dead", "refused":
+	case "denied", "error", "FAILED", "HOLDING", "STOPPED", "dead", "refused", "dropped":
 		return "bad"
-	case "undefined", "PENDING", "PROCESSING", "PARTIAL", "CATCHING_UP", "WAITING", "RUNNING":
+	case "undefined", "PENDING", "PROCESSING", "PARTIAL", "CATCHING_UP", "WAITING", "RUNNING", "at work", "left off":
 		return "warn"
 	}
 	return ""

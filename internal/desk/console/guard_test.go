@@ -23,11 +23,12 @@ func routes(w *world) []route {
 	letter := "/dead-letters/" + letterID(0)
 	id := readertest.Decisions(30, noon)[6].ID
 	return []route{
-		{"GET", "/", "viewer", 200}, {"GET", "/decisions", "viewer", 200}, {"GET", "/decisions/" + id, "viewer", 200},
+		{"GET", "/", "viewer", 200}, {"GET", "/decisions", "viewer", 200}, {"GET", "/decisions/" + id, "viewer", 200}, {"GET", "/export/decisions?format=csv", "viewer", 200},
 		{"GET", "/compare", "auditor", 200}, {"GET", "/rates", "viewer", 200}, {"GET", "/flips", "auditor", 200}, {"GET", "/subjects/10.0.0.7", "auditor", 200},
 		{"GET", "/where", "viewer", 200}, {"GET", "/dead-letters", "viewer", 200}, {"GET", group, "viewer", 200}, {"GET", letter, "viewer", 200},
 		{"POST", letter + "/resolve", "operator", 303}, {"POST", group + "/dry-run", "operator", 200}, {"POST", group + "/retry", "operator", 409},
 		{"GET", "/jobs/1", "viewer", 404}, {"POST", "/jobs/1/stop", "operator", 404}, {"POST", "/jobs/1/resume", "operator", 404},
+		{"GET", "/audit", "viewer", 200}, {"GET", "/archive", "viewer", 200}, {"POST", "/views", "viewer", 303}, {"POST", "/views/1/remove", "viewer", 404},
 		{"POST", "/logout", "viewer", 303}, {"POST", "/logout-all", "viewer", 303},
 	}
 }
@@ -46,7 +47,7 @@ func (b *browser) ask(t *testing.T, method, path string) answer {
 	if method == http.MethodGet {
 		return b.get(t, path)
 	}
-	return b.post(t, path, url.Values{"note": {"n"}, "reason": {"r"}})
+	return b.post(t, path, url.Values{"note": {"n"}, "reason": {"r"}, "name": {"n"}})
 }
 
 func TestRoutes_EachRoleMayDoWhatItMay(t *testing.T) {
@@ -101,7 +102,7 @@ func TestRoutes_NobodyWithoutLogin(t *testing.T) {
 func TestRoutes_UnknownIsAPlain404(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t).as(t, "admin")
-	for _, path := range []string{"/nothing", "/archive", "/check", "/audit", "/lanes", "/decisions/a/b", "/jobs/x", "/jobs/0", "/dead-letters/XYZ", "/dead-letters/groups/ab", "/assets/x/console.css", "/api/v1/whoami"} {
+	for _, path := range []string{"/nothing", "/check", "/lanes", "/decisions/a/b", "/jobs/x", "/jobs/0", "/dead-letters/XYZ", "/dead-letters/groups/ab", "/assets/x/console.css", "/api/v1/whoami"} {
 		if a := b.get(t, path); a.code != http.StatusNotFound || !strings.Contains(a.body, "Not found") {
 			t.Errorf("%s: %d", path, a.code)
 		}

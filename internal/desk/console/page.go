@@ -31,6 +31,7 @@ type page struct {
 	silent      bool         // no content
 	raw         []byte       // a file, with its type
 	kind        string
+	stream      func(w http.ResponseWriter) // writes the answer by itself
 }
 
 // frame is what every template gets.
@@ -43,13 +44,14 @@ type frame struct {
 	Decides        bool // the role changes dead letters
 	At             time.Time
 	Version        string
+	Range          string // of time, as a query; a link to another page of decisions keeps it
 	Body           any
 }
 
 // pages are the parsed templates by name.
 type pages map[string]*template.Template
 
-var pageNames = []string{"login", "problem", "now", "decisions", "why", "columns", "compare", "rates", "flips", "subject", "where", "letters", "group", "dryrun", "letter", "job", "signin"}
+var pageNames = []string{"login", "problem", "now", "decisions", "why", "columns", "compare", "rates", "flips", "subject", "where", "letters", "group", "dryrun", "letter", "job", "signin", "audit", "archive"}
 
 func readPages(a assets) (pages, error) {
 	base, err := template.New("layout").Funcs(functions(a)).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html")
@@ -90,12 +92,15 @@ func (c *Console) write(w http.ResponseWriter, in *request, p page) {
 		w.Header().Set("Content-Type", p.kind)
 		_, _ = w.Write(p.raw) // the client is gone
 		return
+	case p.stream != nil:
+		p.stream(w)
+		return
 	case p.to != "":
 		http.Redirect(w, in.Request, p.to, http.StatusSeeOther)
 		return
 	}
 	f := frame{Title: p.title, Section: strings.SplitN(strings.TrimPrefix(in.URL.Path, "/"), "/", 2)[0], Name: in.who.Name, Role: in.who.Role.String(), Logged: in.logged,
-		Has: map[string]bool{}, Reads: in.who.Role >= api.Auditor, Decides: in.who.Role >= api.Operator, At: in.now.UTC(), Version: c.Version, Body: p.body}
+		Has: map[string]bool{}, Reads: in.who.Role >= api.Auditor, Decides: in.who.Role >= api.Operator, At: in.now.UTC(), Version: c.Version, Range: rangeOf(in.URL.Query()), Body: p.body}
 	for _, one := range c.screens {
 		f.Has[one.pattern] = one.public || in.who.Role >= one.role && one.role != api.Nobody
 	}
@@ -110,6 +115,20 @@ func (c *Console) write(w http.ResponseWriter, in *request, p page) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(max(p.status, http.StatusOK))
 	_, _ = w.Write(visible(out.Bytes())) // the client is gone
+}
+
+// rangeOf is the range of time of a page as a query, empty where it has none.
+func rangeOf(q url.Values) string {
+	kept := url.Values{}
+	for _, name := range []string{"since", "until"} {
+		if v := q.Get(name); v != "" && len(v) <= maxTime {
+			kept.Set(name, v)
+		}
+	}
+	if len(kept) == 0 {
+		return ""
+	}
+	return "?" + kept.Encode()
 }
 
 // problemPage is an error for a reader.

@@ -14,7 +14,7 @@ import (
 // search is what the page of decisions asks. It is in the URL, so that back, forward and a bookmark ask the same.
 type search struct {
 	Verdict, Path, Service, RequestedBy, Label, Match []string
-	Since, Until, Order, After                        string
+	Since, Until, Order, After, Before                string
 }
 
 // Limits of the API's document.
@@ -43,8 +43,11 @@ func (s *search) one() []struct {
 	return []struct {
 		name string
 		to   *string
-	}{{"since", &s.Since}, {"until", &s.Until}, {"order", &s.Order}, {"after", &s.After}}
+	}{{"since", &s.Since}, {"until", &s.Until}, {"order", &s.Order}, {"after", &s.After}, {"before", &s.Before}}
 }
+
+// placeNames are the fields that choose a page. They are in the URL and in no search line.
+var placeNames = map[string]bool{"after": true, "before": true}
 
 // searchOf reads a search from a URL. Values are joined by and, those of one field by or.
 func searchOf(q url.Values) (search, error) {
@@ -78,8 +81,11 @@ func (s *search) check() error {
 	if s.Order != "" && s.Order != "newest" && s.Order != "oldest" {
 		return asking("order", "newest or oldest")
 	}
-	if len(s.After) > maxCursor || len(s.Since) > maxTime || len(s.Until) > maxTime {
+	if len(s.After) > maxCursor || len(s.Before) > maxCursor || len(s.Since) > maxTime || len(s.Until) > maxTime {
 		return asking("since, until, after", "a shorter text")
+	}
+	if s.After != "" && s.Before != "" {
+		return asking("after, before", "one of them")
 	}
 	return nil
 }
@@ -115,7 +121,7 @@ func (s *search) set(name, value string) bool {
 		}
 	}
 	for _, f := range s.one() {
-		if f.name == name && name != "after" {
+		if f.name == name && !placeNames[name] {
 			*f.to = value
 			return true
 		}
@@ -168,7 +174,7 @@ func (s *search) line() string {
 		}
 	}
 	for _, f := range s.one() {
-		if *f.to != "" && f.name != "after" {
+		if *f.to != "" && !placeNames[f.name] {
 			all = append(all, f.name+":"+quoted(*f.to))
 		}
 	}
@@ -215,10 +221,45 @@ func (s *search) with(pairs ...string) string {
 			q.Set(pairs[i], pairs[i+1])
 		}
 	}
+	return decisionsURL(q)
+}
+
+// first is the URL of the first page with other values.
+func (s *search) first(pairs ...string) string {
+	return s.with(append([]string{"after", "", "before", ""}, pairs...)...)
+}
+
+// turned is the URL of the first page with a value of a repeated field more, or without it where it is there.
+func (s *search) turned(name, value string) (to string, was bool) {
+	q := s.values()
+	values := slices.Clone(q[name])
+	if at := slices.Index(values, value); at >= 0 {
+		values, was = slices.Delete(values, at, at+1), true
+	} else {
+		values = append(values, value)
+	}
+	if q[name] = values; len(values) == 0 {
+		q.Del(name)
+	}
+	q.Del("after")
+	q.Del("before")
+	return decisionsURL(q), was
+}
+
+func decisionsURL(q url.Values) string {
 	if len(q) == 0 {
 		return "/decisions"
 	}
 	return "/decisions?" + q.Encode()
+}
+
+// lasting is the URL of the same range as times, so that it asks the same on another day. Without a since it is empty.
+func (s *search) lasting(now time.Time) string {
+	if s.Since == "" {
+		return ""
+	}
+	since, until := s.between(now)
+	return s.first("since", since.UTC().Format(time.RFC3339), "until", until.UTC().Format(time.RFC3339))
 }
 
 // question is the search as a question of the API.

@@ -17,6 +17,7 @@ import (
 	"docket/internal/desk/api"
 	"docket/internal/desk/console"
 	"docket/internal/desk/console/session"
+	"docket/internal/desk/console/views"
 	"docket/internal/history/state"
 	"docket/internal/testkit/readertest"
 )
@@ -74,6 +75,7 @@ type world struct {
 	store    *readertest.Store
 	tries    *tries
 	sessions *session.Memory
+	views    *views.Memory
 	api      *api.Handler
 	console  *console.Console
 	log      *lines
@@ -82,7 +84,7 @@ type world struct {
 
 func newWorld(t testing.TB, change ...func(*console.Config, *api.Config, *api.Ports)) *world {
 	t.Helper()
-	w := &world{book: newBook(5), store: &readertest.Store{}, tries: &tries{}, sessions: &session.Memory{}, log: &lines{}, clock: &clock{now: noon}}
+	w := &world{book: newBook(5), store: &readertest.Store{}, tries: &tries{}, sessions: &session.Memory{}, views: &views.Memory{}, log: &lines{}, clock: &clock{now: noon}}
 	w.store.Now = w.clock.Now
 	w.store.Add(readertest.Decisions(30, noon)...)
 	states := &readertest.States{Mark: state.Mark{StoredBefore: noon, StoredSince: noon.Add(-time.Hour), SubjectsBy: "requested_by:host"}}
@@ -93,8 +95,8 @@ func newWorld(t testing.TB, change ...func(*console.Config, *api.Config, *api.Po
 		t.Fatal(err)
 	}
 	ac := api.Config{Version: "1.2.3", Lease: time.Minute, Now: w.clock.Now}
-	cc := console.Config{Version: "1.2.3", Now: w.clock.Now}
-	p := api.Ports{Book: w.book, Trial: w.tries, Horizon: horizon{}, Decisions: w.store, States: states, WhereIs: func(_ context.Context, q string) (api.Whereabouts, error) {
+	cc := console.Config{Version: "1.2.3", Views: w.views, Now: w.clock.Now}
+	p := api.Ports{Book: w.book, Trial: w.tries, Horizon: horizon{}, Decisions: w.store, States: states, Calendar: calendar, WhereIs: func(_ context.Context, q string) (api.Whereabouts, error) {
 		return api.Whereabouts{Decisions: []api.DecisionHomes{{Record: "decision-logs/0/1", ID: q, Homes: []string{"row: stored"}}}, Looked: []string{"rows"}, Unlooked: []string{"spool of host b"}}, nil
 	}}
 	for _, f := range change {

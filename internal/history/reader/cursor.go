@@ -63,3 +63,18 @@ func ParseCursor(text string, oldest bool) (Spot, error) {
 	}
 	return s, nil
 }
+
+// Placing is a [Store] that has cursors of its own.
+type Placing interface {
+	// CursorAt returns the cursor behind the decision of a place, which a shard has, for pages of an order.
+	CursorAt(at Spot, shard string, oldest bool) string
+}
+
+// CursorAt returns the cursor behind a decision for pages of an order. It need not be the order in which the decision was
+// found, so a reader can turn around.
+func CursorAt(store Store, at Spot, shard string, oldest bool) string {
+	if own, ok := store.(Placing); ok {
+		return own.CursorAt(at, shard, oldest)
+	}
+	return at.Cursor(oldest)
+}

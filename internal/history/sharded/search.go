@@ -44,6 +44,21 @@ func parseCursor(text string) (c cursor, err error) {
 	return c, nil
 }
 
+// CursorAt implements [reader.Placing]. Each shard begins at the time of the decision. Those up to it are left out again.
+func (s *Store) CursorAt(at reader.Spot, shard string, oldest bool) string {
+	from := reader.Spot{Time: at.Time} // before all of that time
+	if !oldest {
+		from.Time = from.Time.Add(time.Microsecond) // cursors have no finer one
+	}
+	c := cursor{Oldest: oldest, Last: &position{Time: at.Time, ID: at.ID}, After: make(map[string]string, len(s.shards))}
+	for i, one := range s.shards {
+		if c.After[one.Name] = from.Cursor(oldest); one.Name == shard {
+			c.Last.Shard = i
+		}
+	}
+	return c.text()
+}
+
 // errEarlier is why a later page lacks a shard.
 var errEarlier = errors.New("an earlier page lacks it; search again from the beginning")
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -77,11 +78,15 @@ func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg prom
 	if all := p.parts.everywhere; all != nil {
 		decisions, states, look, answers = all.Decisions, all.States, lookup.NewShared(all.Look), p.watchShards(all)
 	}
+	calendar := calendarOf(rows, days, time.Now)
+	if s.Share() != nil || p.parts.everywhere != nil { // each shard has days of its own
+		calendar = nil
+	}
 	handler, err := api.New(api.Config{Version: buildinfo.String(), Lease: s.DeskLease, Registry: reg}, api.Ports{
 		Book: ledgerdb.New(p.parts.asked.DB), Trial: trial, Horizon: horizon, Decisions: decisions, Question: question,
 		Backlog: func(ctx context.Context) (worker.Backlog, error) { return Backlog(ctx, s) },
 		WhereIs: whereIs(s, look.Find), Elsewhere: look.Find, Around: look.Around, Complete: answers,
-		States: states,
+		States: states, Calendar: calendar,
 	}, auth, p.log)
 	if err != nil {
 		return config.Complaint{Variable: "DOCKET_DESK_API_CLIENTS", Text: err.Error()}
