@@ -25,7 +25,7 @@ func (r *Reader) TailText(t reader.Tail) (string, error) {
 }
 
 // SettledBefore is the time before which all that was stored is done with, also for a place that was read from a text.
-// Zero: it is no place of this store.
+// Zero: the place is of another store.
 func (r *Reader) SettledBefore(t reader.Tail) time.Time {
 	place, ours := t.Mark.(*tail)
 	if !ours {

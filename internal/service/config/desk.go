@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"docket/internal/desk/peers/target"
 	"docket/internal/record/envelope"
 )
 
@@ -57,6 +58,15 @@ func (l *loader) deskAPI() {
 		l.pair(cert, s.DeskAPITLSCert, key, s.DeskAPITLSKey)
 	}
 	l.deskClients()
+}
+
+// deskPeers judges the addresses of the other programs. They are shown, so an error of them is not.
+func (l *loader) deskPeers() {
+	for i, text := range l.settings.DeskPeers {
+		if _, err := target.Parse(text); err != nil {
+			l.complain("DOCKET_DESK_PEERS", "entry %d %v", i+1, err)
+		}
+	}
 }
 
 func (l *loader) deskClients() {
