@@ -25,6 +25,7 @@ type decisionsPage struct {
 	Older    string
 	Missing  []string
 	Opened   bool
+	Live     *liveView // nil: this desk cannot follow
 }
 
 func (c *Console) decisions(in *request) (page, error) {
@@ -40,11 +41,12 @@ func (c *Console) decisions(in *request) (page, error) {
 	if err != nil {
 		return c.wrongSearch(s, s.line(), err)
 	}
+	live := c.liveOf(in, &s)
 	found, err := c.ask.Search(in.ctx(), in.who, s.question(pageSize))
 	if err != nil {
 		return c.wrongSearch(s, s.line(), err)
 	}
-	body := decisionsPage{Search: s, Line: s.line(), Verdicts: reader.Verdicts(), Found: &found, Command: s.commandLine(), Missing: missingOf(&found)}
+	body := decisionsPage{Search: s, Line: s.line(), Verdicts: reader.Verdicts(), Found: &found, Command: s.commandLine(), Missing: missingOf(&found), Live: live}
 	if found.Next != "" {
 		body.Older = s.with("after", found.Next)
 	}

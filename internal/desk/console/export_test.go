@@ -69,3 +69,10 @@ func ShownPayload(raw string) (tree bool, text string) {
 	v := payloadOf(api.Payload{Value: api.Bytes{Text: &raw}})
 	return v.Tree != nil, v.Text
 }
+
+// StreamsInUse is the number of open streams.
+func StreamsInUse(c *Console) int {
+	c.streams.mu.Lock()
+	defer c.streams.mu.Unlock()
+	return len(c.streams.free) + len(c.streams.of)
+}

@@ -28,6 +28,8 @@ type page struct {
 	cookie      *http.Cookie
 	raw         []byte // a file, with its type
 	kind        string
+	at          time.Time // of what it shows; zero: of the request
+	stream      *stream   // in place of all others
 }
 
 // frame is what every template gets.
@@ -46,10 +48,10 @@ type frame struct {
 // pages are the parsed templates by name.
 type pages map[string]*template.Template
 
-var pageNames = []string{"login", "problem", "now", "decisions", "why", "columns", "compare", "rates", "flips", "subject", "where", "letters", "group", "dryrun", "letter", "job"}
+var pageNames = []string{"login", "problem", "now", "decisions", "why", "columns", "compare", "rates", "flips", "subject", "where", "letters", "group", "dryrun", "letter", "job", "lanes", "check"}
 
 func readPages(a assets) (pages, error) {
-	base, err := template.New("layout").Funcs(functions(a)).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html")
+	base, err := template.New("layout").Funcs(functions(a)).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html", "templates/tail.html")
 	if err != nil {
 		return nil, fmt.Errorf("parse the console's layout: %w", err)
 	}
@@ -82,11 +84,7 @@ func (c *Console) write(w http.ResponseWriter, in *request, p page) {
 		http.Redirect(w, in.Request, p.to, http.StatusSeeOther)
 		return
 	}
-	f := frame{Title: p.title, Section: strings.SplitN(strings.TrimPrefix(in.URL.Path, "/"), "/", 2)[0], Name: in.who.Name, Role: in.who.Role.String(), Logged: in.logged,
-		Has: map[string]bool{}, Reads: in.who.Role >= api.Auditor, Decides: in.who.Role >= api.Operator, At: in.now.UTC(), Version: c.Version, Body: p.body}
-	for _, one := range c.screens {
-		f.Has[one.pattern] = one.public || in.who.Role >= one.role && one.role != api.Nobody
-	}
+	f := c.frame(in, p)
 	name := "layout"
 	if part(in.Request) && p.part != "" {
 		name = p.part
@@ -98,6 +96,19 @@ func (c *Console) write(w http.ResponseWriter, in *request, p page) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(max(p.status, http.StatusOK))
 	_, _ = w.Write(visible(out.Bytes())) // the client is gone
+}
+
+// frame is what the template of a page gets.
+func (c *Console) frame(in *request, p page) frame {
+	f := frame{Title: p.title, Section: strings.SplitN(strings.TrimPrefix(in.URL.Path, "/"), "/", 2)[0], Name: in.who.Name, Role: in.who.Role.String(), Logged: in.logged,
+		Has: map[string]bool{}, Reads: in.who.Role >= api.Auditor, Decides: in.who.Role >= api.Operator, At: in.now.UTC(), Version: c.Version, Body: p.body}
+	if !p.at.IsZero() {
+		f.At = p.at.UTC()
+	}
+	for _, one := range c.screens {
+		f.Has[one.pattern] = one.public || in.who.Role >= one.role && one.role != api.Nobody
+	}
+	return f
 }
 
 // problemPage is an error for a reader.
@@ -132,7 +143,7 @@ func (c *Console) fail(w http.ResponseWriter, in *request, err error) {
 	default:
 		c.log.Error().Type("error", err).Str("route", in.Pattern).Msg("console request failed")
 	}
-	if part(in.Request) {
+	if background(in.Request) {
 		http.Error(w, "not now", status)
 		return
 	}

@@ -194,7 +194,9 @@ func (m families) lanes() (all []LaneFacts) {
 		oldest[of("lane")] = max(oldest[of("lane")], valueOf(one))
 	})
 	turns := map[[2]string]float64{}
-	m.each("docket_lane_turns", func(of func(string) string, one *dto.Metric) { turns[[2]string{of("lane"), of("state")}] += valueOf(one) })
+	m.each("docket_lane_turns", func(of func(string) string, one *dto.Metric) {
+		turns[[2]string{of("lane"), of("state")}] += valueOf(one)
+	})
 	m.each("docket_lane_latency_seconds", func(of func(string) string, one *dto.Metric) {
 		lane, h := of("lane"), one.GetHistogram()
 		all = append(all, LaneFacts{Lane: lane, Assigned: assigned[lane], Held: turns[[2]string{lane, "held"}], Waiting: turns[[2]string{lane, "waiting"}],

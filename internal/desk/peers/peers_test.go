@@ -215,10 +215,10 @@ func TestLook_NotSeenSaysWhy(t *testing.T) {
 	_ = gone.Close()
 	want := map[string]string{
 		slow.URL: "it did not answer in time", refusing: "it refuses connections", away.URL: "it answers with status 302", "dns:none.invalid:80": "the name has no address",
-		answer(200, "hello planted"):                      "it answers nothing that Docket would",
-		answer(404, ""):                                   "it answers with status 404",
+		answer(200, "hello planted"):                       "it answers nothing that Docket would",
+		answer(404, ""):                                    "it answers with status 404",
 		answer(200, strings.Repeat("docket_x 1\n", 5e5)):   "it answers nothing that Docket would",
-		answer(200, `{"program":""}`):                     "it answers nothing that Docket would",
+		answer(200, `{"program":""}`):                      "it answers nothing that Docket would",
 		answer(503, "# TYPE docket_x gauge\ndocket_x 1\n"): "it answers nothing that Docket would",
 	}
 	var texts []string

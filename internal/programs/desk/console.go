@@ -17,7 +17,7 @@ func (p *Program) openConsole(handler *api.Handler, used, tls bool) (http.Handle
 	if !p.settings.DeskConsole || !used {
 		return handler, nil
 	}
-	pages, err := console.New(console.Config{Version: buildinfo.String(), Plain: !tls}, handler, ledgerdb.NewSessions(p.parts.asked.DB), p.log)
+	pages, err := console.New(console.Config{Version: buildinfo.String(), Plain: !tls, Sight: p.sight()}, handler, ledgerdb.NewSessions(p.parts.asked.DB), p.log)
 	if err != nil {
 		return nil, fmt.Errorf("make the console: %w", err)
 	}

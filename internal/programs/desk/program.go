@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
+	"docket/internal/desk/peers"
 	"docket/internal/desk/worker"
 	"docket/internal/history/cold"
 	"docket/internal/history/complete"
@@ -38,6 +39,8 @@ type Options struct {
 	Patience time.Duration
 	// TokensEvery is how often the file of the API's tokens is read again. Default 2 s.
 	TokensEvery time.Duration
+	// Environ is the environment, as os.Environ has it, that the console shows the settings of. nil: it shows none.
+	Environ []string
 }
 
 // Program is the desk.
@@ -55,6 +58,7 @@ type Program struct {
 	complete *complete.Watch   // nil: no API asks it
 	shards   []*complete.Watch // of every shard; none without shards
 	days     *cold.Days        // nil: no API asks them
+	peers    *peers.Watch      // nil: the settings name none, or there is no console
 	stopping atomic.Bool
 
 	intake  *worker.Intake
@@ -118,6 +122,9 @@ func (p *Program) Close() {
 		p.api.close()
 	}
 	p.days.Close()
+	if p.peers != nil {
+		p.peers.Close()
+	}
 	if p.parts != nil {
 		p.parts.close()
 	}
