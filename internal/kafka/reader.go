@@ -79,6 +79,21 @@ func (r *Reader) Idle(ctx context.Context, group string) (bool, error) {
 	return g.State == "Empty" || g.State == "Dead", nil
 }
 
+// Members returns how many members a group has. One that does not exist has none. The error is a [*FaultError].
+func (r *Reader) Members(ctx context.Context, group string) (int, error) {
+	found, err := r.admin.DescribeGroups(ctx, group)
+	if err == nil {
+		err = found.Error()
+	}
+	if errors.Is(err, kerr.GroupIDNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, unreachable("describe the group "+group, err)
+	}
+	return len(found[group].Members), nil
+}
+
 // Starts returns the first offsets that a topic still holds, by partition. The error is a [*FaultError].
 func (r *Reader) Starts(ctx context.Context, topic string) (map[int32]int64, error) {
 	return r.offsetsOf(topic)(r.admin.ListStartOffsets(ctx, topic))

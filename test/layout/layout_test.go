@@ -150,7 +150,7 @@ func braced(pattern string) []string {
 
 // floors are the folders from the bottom to the top. The longest name that fits counts.
 var floors = [][]string{
-	{"internal/record", "internal/errclass", "internal/bisect", "internal/service/buildinfo", "internal/service/bearer", "internal/service/config", "internal/consumer/lanes", "internal/consumer/limit", "internal/consumer/shards", "internal/collector/routing", "internal/desk/client/address", "internal/history/archive/nightly"},
+	{"internal/record", "internal/errclass", "internal/bisect", "internal/service/buildinfo", "internal/service/bearer", "internal/service/config", "internal/consumer/lanes", "internal/consumer/limit", "internal/consumer/shards", "internal/collector/routing", "internal/desk/client/address", "internal/desk/peers/target", "internal/history/archive/nightly"},
 	{"internal/fallback", "internal/consumer", "internal/collector", "internal/desk", "internal/history"},
 	{"internal/kafka", "internal/postgres", "internal/redis", "internal/service"},
 	{"internal/audit"},

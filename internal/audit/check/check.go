@@ -40,8 +40,15 @@ const Timeout = time.Minute
 func All(ctx context.Context, s config.Settings) []Result {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
+	return append(Seen(ctx, s), spool(s)...)
+}
+
+// Seen is All without the spool, which only the host of a consumer sees.
+func Seen(ctx context.Context, s config.Settings) []Result {
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	defer cancel()
 	if !s.OfAllShards() {
-		return append(one(ctx, s), spool(s)...)
+		return one(ctx, s)
 	}
 	var all []Result
 	for _, of := range s.ByShard() {
@@ -50,7 +57,7 @@ func All(ctx context.Context, s config.Settings) []Result {
 			all = append(all, r)
 		}
 	}
-	return append(all, spool(s)...)
+	return all
 }
 
 // one checks all that a process of one shard needs, or of a Docket without shards.

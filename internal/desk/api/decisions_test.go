@@ -342,6 +342,29 @@ func (s forgetful) TailText(t reader.Tail) (string, error) {
 	return strconv.Itoa(max(t.Mark.(int)-3, 0)), nil
 }
 
+// SettledBefore implements [api.Settling].
+func (s forgetful) SettledBefore(t reader.Tail) time.Time {
+	return noon.Add(time.Duration(t.Mark.(int)-3) * time.Second)
+}
+
+// TestFollow_SaysWhatIsDoneWith: a client can tell what a restart repeats, and whether to ask again at once.
+func TestFollow_SaysWhatIsDoneWith(t *testing.T) {
+	t.Parallel()
+	s := newStore(9)
+	w := newWorld(t, func(_ *api.Config, p *api.Ports) { p.Decisions = forgetful{s} })
+	var begin, some, rest api.Stored
+	w.ask(t, "viewer", "GET", "/decisions/follow", "").into(t, &begin)
+	if begin.Settled == nil || !begin.Settled.Equal(noon.Add(6*time.Second)) || begin.More {
+		t.Errorf("at the start: %+v", begin)
+	}
+	s.Add(readertest.Decision(50, noon), readertest.Decision(51, noon), readertest.Decision(52, noon))
+	w.ask(t, "viewer", "GET", "/decisions/follow?wait=0&limit=2&tail="+begin.Tail, "").into(t, &some)
+	w.ask(t, "viewer", "GET", "/decisions/follow?wait=0&limit=2&tail="+some.Tail, "").into(t, &rest)
+	if !some.More || rest.More || len(rest.Decisions) != 1 || !rest.Settled.Equal(noon.Add(9*time.Second)) {
+		t.Errorf("then %+v and %+v", some, rest)
+	}
+}
+
 // TestFollow_LostAnswerOrAnotherDesk: decisions are sent twice rather than never, and only once by the same desk.
 func TestFollow_LostAnswerOrAnotherDesk(t *testing.T) {
 	t.Parallel()

@@ -28,10 +28,18 @@ type Stored struct {
 	Decisions    []Decision `json:"decisions" nullable:"false" doc:"In the order in which they were stored"`
 	EditsUnknown string     `json:"edits_unknown,omitempty" doc:"Why it is not known which of these an edit of the last minutes produced, and who edited"`
 	Tail         string     `json:"tail" doc:"Where to go on"`
+	More         bool       `json:"more,omitempty" doc:"There may be more already: ask again at once"`
+	Settled      *time.Time `json:"settled_before,omitempty" doc:"Decisions stored before it never come again. After a restart of the desk, later ones can come twice"`
 	Partly
 }
 
 type followOutput struct{ Body Stored }
+
+// Settling tells until when a follower is done with all that was stored, wherever its place is read again. It is zero
+// where that is not known. [Places] may have it.
+type Settling interface {
+	SettledBefore(t reader.Tail) time.Time
+}
 
 // maxFollowedPayloads limits the decisions of an answer with payloads.
 const maxFollowedPayloads = 100
@@ -74,7 +82,11 @@ func (s *api) followed(places Places) func(context.Context, caller, *followInput
 			s.read(c, "follow-decisions", found, in.Payload)
 		}
 		unknown := s.edits(ctx, found, in.Payload)
-		return &followOutput{Stored{Decisions: decisionsOf(found), EditsUnknown: unknown, Tail: text}}, nil
+		out := Stored{Decisions: decisionsOf(found), EditsUnknown: unknown, Tail: text, More: len(found) >= in.Limit}
+		if of, can := places.(Settling); can {
+			out.Settled = moment(of.SettledBefore(next))
+		}
+		return &followOutput{out}, nil
 	}
 }
 

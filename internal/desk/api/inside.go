@@ -174,18 +174,48 @@ type nowOutput struct{ Body NowAnswer }
 
 func (o *nowOutput) lack(p *reader.Parts) { o.Body.Partly = partlyOf(p); o.Body.Lack(p) }
 
-// Now is report, with how complete an answer about everything would be.
+// Now is report, with how complete an answer about everything would be. It does not ask Kafka: see [Inside.Horizon].
 func (i Inside) Now(ctx context.Context, c Caller) (NowAnswer, error) {
-	out, err := ask(ctx, i.s, "report", c, &nothing{}, func(ctx context.Context, c caller, in *nothing) (*nowOutput, error) {
+	out, err := ask(ctx, i.s, "report", c, &nothing{}, func(ctx context.Context, _ caller, _ *nothing) (*nowOutput, error) {
 		begun := i.s.Complete.Begin(ctx, complete.Range{})
-		r, err := i.s.report(ctx, c, in)
+		r, err := i.s.unresolved(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return &nowOutput{NowAnswer{Completeness: begun.End(complete.Facts{Found: true}), Report: r.Body}}, nil
+		return &nowOutput{NowAnswer{Completeness: begun.End(complete.Facts{Found: true}), Report: r}}, nil
 	})
 	if err != nil {
 		return NowAnswer{}, err
+	}
+	return out.Body, nil
+}
+
+type horizonOutput struct{ Body []HorizonLine }
+
+// Horizon is that of report: how long topics hold what is needed. It asks Kafka, and is empty where the desk does not
+// look at the topics.
+func (i Inside) Horizon(ctx context.Context, c Caller) ([]HorizonLine, error) {
+	out, err := ask(ctx, i.s, "report", c, &nothing{}, func(ctx context.Context, _ caller, _ *nothing) (*horizonOutput, error) {
+		return &horizonOutput{i.s.horizon(ctx)}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out.Body, nil
+}
+
+// FollowQuery asks for follow-decisions.
+type FollowQuery = followInput
+
+// Follow is follow-decisions.
+func (i Inside) Follow(ctx context.Context, c Caller, q FollowQuery) (Stored, error) {
+	places, can := i.s.Decisions.(Places)
+	if !can {
+		return Stored{}, problem(http.StatusNotFound, "this desk cannot follow decisions", "search for them")
+	}
+	out, err := ask(ctx, i.s, "follow-decisions", c, &q, i.s.followed(places))
+	if err != nil {
+		return Stored{}, err
 	}
 	return out.Body, nil
 }

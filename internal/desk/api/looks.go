@@ -145,23 +145,37 @@ func (s *api) groups(ctx context.Context, _ caller, in *groupsInput) (*groupsOut
 }
 
 func (s *api) report(ctx context.Context, _ caller, _ *nothing) (*reportOutput, error) {
-	lines, err := s.Book.Report(ctx)
+	out, err := s.unresolved(ctx)
 	if err != nil {
 		return nil, err
 	}
-	now := s.Now()
-	out := &reportOutput{Report{Horizon: []HorizonLine{}}}
-	if s.Horizon != nil {
-		for _, l := range s.Horizon.Look(ctx, now) {
-			out.Body.Horizon = append(out.Body.Horizon, horizonOf(l))
-		}
+	out.Horizon = s.horizon(ctx)
+	return &reportOutput{out}, nil
+}
+
+// unresolved is the report without a look at Kafka.
+func (s *api) unresolved(ctx context.Context) (Report, error) {
+	lines, err := s.Book.Report(ctx)
+	if err != nil {
+		return Report{}, err
 	}
-	sorted := worker.NewReport(lines, nil, now)
-	out.Body.Unresolved, out.Body.Lines = sorted.Unresolved, make([]ReportLine, 0, len(sorted.Lines))
+	sorted := worker.NewReport(lines, nil, s.Now())
+	out := Report{Horizon: []HorizonLine{}, Unresolved: sorted.Unresolved, Lines: make([]ReportLine, 0, len(sorted.Lines))}
 	for _, l := range sorted.Lines {
-		out.Body.Lines = append(out.Body.Lines, ReportLine{envelope.Kind(l.Kind), l.Code, l.Path, countsOf(l.Counts), moment(l.Oldest)})
+		out.Lines = append(out.Lines, ReportLine{envelope.Kind(l.Kind), l.Code, l.Path, countsOf(l.Counts), moment(l.Oldest)})
 	}
 	return out, nil
+}
+
+// horizon asks Kafka how long its topics hold what is needed.
+func (s *api) horizon(ctx context.Context) []HorizonLine {
+	all := []HorizonLine{}
+	if s.Horizon != nil {
+		for _, l := range s.Horizon.Look(ctx, s.Now()) {
+			all = append(all, horizonOf(l))
+		}
+	}
+	return all
 }
 
 func (s *api) classify(_ context.Context, _ caller, in *codePath) (*verdictOutput, error) {

@@ -35,6 +35,9 @@ type Server struct {
 
 type stoppingKey struct{}
 
+// Stopping is closed when the request's server stops; nil: it is never closed.
+func Stopping(ctx context.Context) <-chan struct{} { return stopping(ctx) }
+
 // stopping is closed when the request's server stops; nil: it is never closed.
 func stopping(ctx context.Context) <-chan struct{} {
 	done, _ := ctx.Value(stoppingKey{}).(<-chan struct{})

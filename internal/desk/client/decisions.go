@@ -143,26 +143,6 @@ func (d Decisions) rows(ctx context.Context, q url.Values) (rows api.Rows, err e
 	return rows, older(d.client.ask(ctx, get("/rows", q), &rows))
 }
 
-// followWait is how long a desk holds a request that follows, in seconds. It is less than any proxy waits.
-const followWait = 20
-
-// Follow asks for what was stored since a place. With a place it waits until something is stored, for 20 s at most.
-func (d Decisions) Follow(ctx context.Context, f reader.Filter, t reader.Tail, limit int, payload bool) ([]reader.Decision, reader.Tail, error) {
-	q := filterQuery(f, payload)
-	q.Set("limit", strconv.Itoa(limit))
-	if tail, ok := t.Mark.(string); ok {
-		q.Set("tail", tail)
-		q.Set("wait", strconv.Itoa(d.last.patience()))
-	}
-	var stored api.Stored
-	err := d.client.ask(ctx, get("/decisions/follow", q), &stored)
-	if d.last.failed(err); err != nil {
-		return nil, t, cursorOf(err, "query.tail")
-	}
-	d.last.note(stored.EditsUnknown)
-	return decisionsOf(stored.Decisions), reader.Tail{Mark: stored.Tail}, partly(ctx, stored.Partly)
-}
-
 // Stats asks for counts.
 func (d Decisions) Stats(ctx context.Context, s reader.StatsQuery) ([]reader.Stats, error) {
 	q := rangeQuery(s.Since, s.Until, s.Paths, s.Services)
@@ -201,17 +181,6 @@ func (d Decisions) Edits(context.Context, []reader.Decision, bool) (map[int]read
 		return nil, reader.ErrEdits
 	}
 	return nil, errors.New(d.last.why)
-}
-
-// patience is how long a desk may hold a request that follows, in seconds. The first one after an outage is not held, so
-// that a person learns of its end.
-func (u *last) patience() int {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.away {
-		return 0
-	}
-	return followWait
 }
 
 func (u *last) failed(err error) {

@@ -10,7 +10,7 @@ import (
 	"docket/internal/desk/api"
 )
 
-//go:embed assets/console.css assets/console.js assets/htmx.min.js assets/icon.svg
+//go:embed assets/console.css assets/console.js assets/live.js assets/htmx.min.js assets/icon.svg
 var assetFiles embed.FS
 
 // assets are the files of every page. Their address changes with their content, so a browser keeps them for long.
@@ -19,12 +19,12 @@ type assets struct {
 	files   map[string][]byte
 }
 
-var assetKinds = map[string]string{"console.css": "text/css; charset=utf-8", "console.js": "text/javascript; charset=utf-8", "htmx.min.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml"}
+var assetKinds = map[string]string{"console.css": "text/css; charset=utf-8", "console.js": "text/javascript; charset=utf-8", "live.js": "text/javascript; charset=utf-8", "htmx.min.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml"}
 
 func readAssets() (assets, error) {
 	a := assets{files: map[string][]byte{}}
 	sum := sha256.New()
-	for _, name := range []string{"console.css", "console.js", "htmx.min.js", "icon.svg"} {
+	for _, name := range []string{"console.css", "console.js", "live.js", "htmx.min.js", "icon.svg"} {
 		text, err := assetFiles.ReadFile("assets/" + name)
 		if err != nil {
 			return a, fmt.Errorf("read the console's files: %w", err)

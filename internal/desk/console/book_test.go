@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"docket/internal/desk/ledger"
@@ -21,7 +22,10 @@ type book struct {
 	mu          sync.Mutex
 	letters     []ledger.Entry
 	jobs        []ledger.Job
-	audits      []ledger.Audit // by number
+	audits      []ledger.Audit        // by number
+	reports     atomic.Int64          // questions of the first page
+	away        atomic.Pointer[error] // of Report; nil: it answers
+	slow        atomic.Int64          // nanoseconds of Report
 }
 
 func letterID(i int) string { return fmt.Sprintf("%064x", 0xabcdef000000+i) }
@@ -130,6 +134,11 @@ func (b *book) Groups(_ context.Context, f ledger.Filter) (all []ledger.Group, e
 }
 
 func (b *book) Report(ctx context.Context) (all []ledger.ReportLine, err error) {
+	b.reports.Add(1)
+	time.Sleep(time.Duration(b.slow.Load())) // in virtual time
+	if err := b.away.Load(); err != nil {
+		return nil, *err
+	}
 	groups, err := b.Groups(ctx, ledger.Filter{})
 	for _, g := range groups {
 		all = append(all, ledger.ReportLine{Kind: g.Kind, Code: g.Code, Path: g.Paths[0], Counts: g.Counts, Oldest: g.Oldest})

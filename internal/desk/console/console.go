@@ -32,6 +32,7 @@ type Config struct {
 	Views views.Store
 	// BodyTimeout limits the reading of a form, 15 s.
 	BodyTimeout time.Duration
+	Sight       Sight
 }
 
 // Console serves the pages. It is safe for concurrent use.
@@ -44,6 +45,9 @@ type Console struct {
 	mux       *http.ServeMux
 	screens   map[string]screen // by pattern; a request without a screen is answered with 404
 	live      chan struct{}     // limits the requests that refresh a page
+	streams   *streams
+	watching  *watching
+	doctor    doctor
 	crossSite *http.CrossOriginProtection
 	pages     pages
 	assets    assets
@@ -64,7 +68,7 @@ func New(c Config, h *api.Handler, sessions session.Store, log zerolog.Logger) (
 		c.BodyTimeout = 15 * time.Second
 	}
 	s := &Console{Config: c, api: h, ask: h.Inside(), sessions: sessions, log: log, mux: http.NewServeMux(), screens: map[string]screen{},
-		live: make(chan struct{}, max(1, h.MaxInFlight()/4)), crossSite: http.NewCrossOriginProtection(),
+		live: make(chan struct{}, max(1, h.MaxInFlight()/4)), streams: newStreams(h.MaxInFlight() / 4), watching: newWatching(h.Inside(), c.Sight, c.Now), crossSite: http.NewCrossOriginProtection(),
 		exporting: make(chan struct{}, maxExports)}
 	_, _ = rand.Read(s.sealKey[:]) // it never fails
 	var err error
@@ -98,6 +102,12 @@ func (c *Console) table() []screen {
 		{pattern: "POST /logout", role: api.Viewer, handle: (*Console).logout},
 		{pattern: "POST /logout-all", role: api.Viewer, handle: (*Console).logoutAll},
 		{pattern: "GET /{$}", role: api.Viewer, handle: (*Console).now},
+		{pattern: "GET /lanes", role: api.Viewer, handle: (*Console).lanes},
+		{pattern: "GET /events/{page}", role: api.Viewer, handle: (*Console).events},
+	}
+	if c.Sight.Check != nil {
+		all = append(all, screen{pattern: "GET /check", role: api.Viewer, handle: (*Console).findings},
+			screen{pattern: "POST /check", role: api.Operator, handle: (*Console).runCheck})
 	}
 	return slices.Concat(all, c.reading(), c.deciding(), c.auditing(), c.archiving(), c.saving(), c.signing())
 }
@@ -111,6 +121,9 @@ func (c *Console) reading() (all []screen) {
 			screen{pattern: "GET /decisions/{id}", role: api.Viewer, handle: (*Console).why},
 			screen{pattern: "GET /compare", role: api.Auditor, handle: (*Console).compare},
 			screen{pattern: "GET /rates", role: api.Viewer, handle: (*Console).rates})
+	}
+	if c.ask.Has("follow-decisions") {
+		all = append(all, screen{pattern: "GET /events/decisions", role: api.Viewer, handle: (*Console).tail})
 	}
 	if c.ask.Has("list-flips") {
 		all = append(all,

@@ -34,6 +34,7 @@ type decisionsPage struct {
 	Exports  []choice
 	Rates    string
 	Views    viewsPart
+	Live     *liveView // nil: this desk cannot follow
 }
 
 // choice is a link among several.
@@ -55,6 +56,7 @@ func (c *Console) decisions(in *request) (page, error) {
 	if err != nil {
 		return c.wrongSearch(s, s.line(), err)
 	}
+	live := c.liveOf(in, &s)
 	ask := api.PageQuery{SearchQuery: s.question(pageSize)}
 	if s.Before != "" {
 		ask.After, ask.Back = s.Before, true
@@ -63,7 +65,7 @@ func (c *Console) decisions(in *request) (page, error) {
 	if err != nil {
 		return c.wrongSearch(s, s.line(), err)
 	}
-	body := decisionsPage{Search: s, Line: s.line(), Verdicts: reader.Verdicts(), Found: &found, Command: s.commandLine(), Missing: missingOf(&found.DecisionList)}
+	body := decisionsPage{Search: s, Line: s.line(), Verdicts: reader.Verdicts(), Found: &found, Command: s.commandLine(), Missing: missingOf(&found.DecisionList), Live: live}
 	if found.Next != "" {
 		body.Older = s.first("after", found.Next)
 	}

@@ -113,7 +113,7 @@ func (c *Console) export(in *request) (page, error) {
 		<-c.exporting
 		return page{}, err
 	}
-	return page{stream: func(w http.ResponseWriter) {
+	return page{send: func(w http.ResponseWriter) {
 		defer func() { <-c.exporting }()
 		defer cancel()
 		x.write(ctx, w, format)

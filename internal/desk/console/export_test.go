@@ -87,3 +87,10 @@ func FillExports(c *Console) (leave func()) {
 		}
 	}
 }
+
+// StreamsInUse is the number of open streams.
+func StreamsInUse(c *Console) int {
+	c.streams.mu.Lock()
+	defer c.streams.mu.Unlock()
+	return len(c.streams.free) + len(c.streams.of)
+}

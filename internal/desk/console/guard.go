@@ -20,6 +20,8 @@ type request struct {
 	secret session.Secret // of the session; zero: there is none
 	logged bool           // there is a session
 	now    time.Time
+	// streaming says that a part of the answer is sent.
+	streaming bool
 }
 
 func (r *request) ctx() context.Context { return r.Context() }
@@ -86,6 +88,9 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c.mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestKey{}, in)))
+	if strings.HasPrefix(r.URL.Path, "/logout") {
+		c.streams.recheck()
+	}
 }
 
 type requestKey struct{}
@@ -103,7 +108,16 @@ func (c *Console) serve(one screen) http.HandlerFunc {
 			c.fail(w, in, err)
 			return
 		}
-		c.write(w, in, out)
+		if out.stream != nil {
+			err = c.serveStream(w, in, out.stream)
+		}
+		if err != nil {
+			c.fail(w, in, err)
+			return
+		}
+		if out.stream == nil {
+			c.write(w, in, out)
+		}
 	}
 }
 
@@ -143,7 +157,7 @@ func (c *Console) admit(w http.ResponseWriter, in *request) (refused bool, err e
 	}
 	to := loginFor(in.Request)
 	switch {
-	case part(in.Request):
+	case background(in.Request):
 		w.Header().Set("HX-Redirect", to)
 		http.Error(w, "log in again", http.StatusUnauthorized)
 	case in.Method == http.MethodGet && strings.Contains(in.Header.Get("Accept"), "text/html"):
@@ -180,7 +194,7 @@ func (c *Console) bySession(w http.ResponseWriter, in *request) error {
 // find does not count a refresh as use: a page that is left open would never be idle.
 func (c *Console) find(in *request, secret session.Secret) (session.Session, error) {
 	s, err := c.sessions.Find(in.ctx(), secret.ID(), in.now)
-	if err == nil && !part(in.Request) && s.Stale(in.now) {
+	if err == nil && !background(in.Request) && s.Stale(in.now) {
 		c.touch(in, s)
 	}
 	return s, err
@@ -227,6 +241,12 @@ func (e *storeError) Unwrap() error { return e.err }
 // occupy takes a place among all requests, and among the refreshing ones.
 func (c *Console) occupy(r *http.Request) (leave func(), err error) {
 	busy := &api.Problem{Status: http.StatusServiceUnavailable, Detail: "The desk is busy.", Hint: "Try again in a moment."}
+	if streamed(r) { // it waits for most of its time, so it takes no place of others
+		if leave, ok := c.streams.occupy(); ok {
+			return leave, nil
+		}
+		return nil, busy
+	}
 	if part(r) {
 		select {
 		case c.live <- struct{}{}:
@@ -268,6 +288,9 @@ func (c *Console) panicked(w http.ResponseWriter, in *request, pattern string, p
 		panic(p)
 	}
 	c.log.Error().Str("route", pattern).Type("panic", p).Strs("at", frames()).Str("hint", "report this bug").Msg("console panicked")
+	if in.streaming {
+		return // the browser asks again
+	}
 	c.fail(w, in, &api.Problem{Status: http.StatusInternalServerError, Detail: "Something went wrong here.", Hint: "The desk's log has the place. Please report this bug."})
 }
 

@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"strings"
@@ -29,6 +30,7 @@ func routes(w *world) []route {
 		{"POST", letter + "/resolve", "operator", 303}, {"POST", group + "/dry-run", "operator", 200}, {"POST", group + "/retry", "operator", 409},
 		{"GET", "/jobs/1", "viewer", 404}, {"POST", "/jobs/1/stop", "operator", 404}, {"POST", "/jobs/1/resume", "operator", 404},
 		{"GET", "/audit", "viewer", 200}, {"GET", "/archive", "viewer", 200}, {"POST", "/views", "viewer", 303}, {"POST", "/views/1/remove", "viewer", 404},
+		{"GET", "/lanes", "viewer", 200}, {"GET", "/check", "viewer", 200}, {"POST", "/check", "operator", 303}, {"GET", "/events/now", "viewer", 200}, {"GET", "/events/decisions?verdict=denied", "viewer", 200},
 		{"POST", "/logout", "viewer", 303}, {"POST", "/logout-all", "viewer", 303},
 	}
 }
@@ -44,6 +46,11 @@ func rank(role string) int {
 
 func (b *browser) ask(t *testing.T, method, path string) answer {
 	t.Helper()
+	if strings.HasPrefix(path, "/events/") { // it would go on
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		return b.get(t, path, func(r *http.Request) { *r = *r.WithContext(ctx) })
+	}
 	if method == http.MethodGet {
 		return b.get(t, path)
 	}
@@ -83,6 +90,10 @@ func TestRoutes_NobodyWithoutLogin(t *testing.T) {
 		b := w.browser()
 		a := b.ask(t, r.method, r.path)
 		switch {
+		case strings.HasPrefix(r.path, "/events/"):
+			if a.code != http.StatusUnauthorized || a.header.Get("HX-Redirect") == "" || a.header.Get("Content-Type") == "text/event-stream; charset=utf-8" {
+				t.Errorf("%s without a login: %d", r.path, a.code)
+			}
 		case r.method == http.MethodGet && (a.code != http.StatusSeeOther || !strings.HasPrefix(a.header.Get("Location"), "/login")):
 			t.Errorf("%s %s without a login: %d to %q", r.method, r.path, a.code, a.header.Get("Location"))
 		case r.method != http.MethodGet && a.code != http.StatusUnauthorized:
@@ -102,7 +113,7 @@ func TestRoutes_NobodyWithoutLogin(t *testing.T) {
 func TestRoutes_UnknownIsAPlain404(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t).as(t, "admin")
-	for _, path := range []string{"/nothing", "/check", "/lanes", "/decisions/a/b", "/jobs/x", "/jobs/0", "/dead-letters/XYZ", "/dead-letters/groups/ab", "/assets/x/console.css", "/api/v1/whoami"} {
+	for _, path := range []string{"/nothing", "/decisions/a/b", "/jobs/x", "/jobs/0", "/dead-letters/XYZ", "/dead-letters/groups/ab", "/assets/x/console.css", "/api/v1/whoami"} {
 		if a := b.get(t, path); a.code != http.StatusNotFound || !strings.Contains(a.body, "Not found") {
 			t.Errorf("%s: %d", path, a.code)
 		}
@@ -199,7 +210,7 @@ func TestGuard_LargeFormIsRefused(t *testing.T) {
 func TestAssets_AreForever(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	for _, name := range []string{"console.css", "console.js", "htmx.min.js"} {
+	for _, name := range []string{"console.css", "console.js", "live.js", "htmx.min.js"} {
 		a := w.browser().get(t, console.AssetURL(w.console, name))
 		if a.code != http.StatusOK || !strings.Contains(a.header.Get("Cache-Control"), "immutable") || a.header.Get("Content-Type") == "" {
 			t.Errorf("%s: %d %v", name, a.code, a.header)

@@ -31,7 +31,9 @@ type page struct {
 	silent      bool         // no content
 	raw         []byte       // a file, with its type
 	kind        string
-	stream      func(w http.ResponseWriter) // writes the answer by itself
+	send        func(w http.ResponseWriter) // writes the answer by itself
+	at          time.Time                   // of what it shows; zero: of the request
+	stream      *stream                     // in place of all others
 }
 
 // frame is what every template gets.
@@ -51,10 +53,10 @@ type frame struct {
 // pages are the parsed templates by name.
 type pages map[string]*template.Template
 
-var pageNames = []string{"login", "problem", "now", "decisions", "why", "columns", "compare", "rates", "flips", "subject", "where", "letters", "group", "dryrun", "letter", "job", "signin", "audit", "archive"}
+var pageNames = []string{"login", "problem", "now", "decisions", "why", "columns", "compare", "rates", "flips", "subject", "where", "letters", "group", "dryrun", "letter", "job", "signin", "audit", "archive", "lanes", "check"}
 
 func readPages(a assets) (pages, error) {
-	base, err := template.New("layout").Funcs(functions(a)).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html")
+	base, err := template.New("layout").Funcs(functions(a)).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html", "templates/tail.html")
 	if err != nil {
 		return nil, fmt.Errorf("parse the console's layout: %w", err)
 	}
@@ -92,18 +94,14 @@ func (c *Console) write(w http.ResponseWriter, in *request, p page) {
 		w.Header().Set("Content-Type", p.kind)
 		_, _ = w.Write(p.raw) // the client is gone
 		return
-	case p.stream != nil:
-		p.stream(w)
+	case p.send != nil:
+		p.send(w)
 		return
 	case p.to != "":
 		http.Redirect(w, in.Request, p.to, http.StatusSeeOther)
 		return
 	}
-	f := frame{Title: p.title, Section: strings.SplitN(strings.TrimPrefix(in.URL.Path, "/"), "/", 2)[0], Name: in.who.Name, Role: in.who.Role.String(), Logged: in.logged,
-		Has: map[string]bool{}, Reads: in.who.Role >= api.Auditor, Decides: in.who.Role >= api.Operator, At: in.now.UTC(), Version: c.Version, Range: rangeOf(in.URL.Query()), Body: p.body}
-	for _, one := range c.screens {
-		f.Has[one.pattern] = one.public || in.who.Role >= one.role && one.role != api.Nobody
-	}
+	f := c.frame(in, p)
 	name := "layout"
 	if part(in.Request) && p.part != "" {
 		name = p.part
@@ -129,6 +127,19 @@ func rangeOf(q url.Values) string {
 		return ""
 	}
 	return "?" + kept.Encode()
+}
+
+// frame is what the template of a page gets.
+func (c *Console) frame(in *request, p page) frame {
+	f := frame{Title: p.title, Section: strings.SplitN(strings.TrimPrefix(in.URL.Path, "/"), "/", 2)[0], Name: in.who.Name, Role: in.who.Role.String(), Logged: in.logged,
+		Has: map[string]bool{}, Reads: in.who.Role >= api.Auditor, Decides: in.who.Role >= api.Operator, At: in.now.UTC(), Version: c.Version, Range: rangeOf(in.URL.Query()), Body: p.body}
+	if !p.at.IsZero() {
+		f.At = p.at.UTC()
+	}
+	for _, one := range c.screens {
+		f.Has[one.pattern] = one.public || in.who.Role >= one.role && one.role != api.Nobody
+	}
+	return f
 }
 
 // problemPage is an error for a reader.
@@ -163,7 +174,7 @@ func (c *Console) fail(w http.ResponseWriter, in *request, err error) {
 	default:
 		c.log.Error().Type("error", err).Str("route", in.Pattern).Msg("console request failed")
 	}
-	if part(in.Request) {
+	if background(in.Request) {
 		http.Error(w, "not now", status)
 		return
 	}

@@ -36,6 +36,7 @@ func golden(t *testing.T, name, body string) {
 	t.Helper()
 	body = regexp.MustCompile(`/assets/[0-9a-f]+/`).ReplaceAllString(body, "/assets/VERSION/")
 	body = regexp.MustCompile(`name="dry_run" value="[^"]+"`).ReplaceAllString(body, `name="dry_run" value="SEALED"`)
+	body = regexp.MustCompile(`data-last="[^"]+"`).ReplaceAllString(body, `data-last="PLACE"`)
 	file := filepath.Join("testdata", name+".html")
 	if *update {
 		if err := os.WriteFile(file, []byte(body), 0o600); err != nil {
@@ -64,6 +65,7 @@ func TestScreens_Golden(t *testing.T) {
 		"compare": "/compare?a=" + id + "&b=" + readertest.Decisions(30, noon)[12].ID, "rates": "/rates?since=2h", "flips": "/flips", "subject": "/subjects/10.0.0.7", "where": "/where?q=d-1", "audit": "/audit?act=all", "archive": "/archive?month=2026-02", "letters": "/dead-letters", "group": group, "letter": "/dead-letters/" + letterID(0) + "?payload=1", "absent": "/decisions/none-of-these"} {
 		golden(t, name, w.as(t, "operator").get(t, path).body)
 	}
+	golden(t, "lanes", w.as(t, "viewer").get(t, "/lanes").body)
 	w.clock.pass(1)
 	golden(t, "dryrun", w.as(t, "operator").post(t, group+"/dry-run", nil).body)
 	golden(t, "columns", w.as(t, "viewer").get(t, "/decisions/"+id).body)
@@ -180,6 +182,10 @@ func TestTemplates_HaveNoCode(t *testing.T) {
 		}
 	}
 	script, _ := os.ReadFile("assets/console.js")
+	live, _ := os.ReadFile("assets/live.js")
+	if script = append(script, live...); len(live) == 0 {
+		t.Error("there is no live.js")
+	}
 	if m := regexp.MustCompile(`innerHTML|eval\(|Function\(|document\.write|insertAdjacent`).FindString(string(script)); m != "" {
 		t.Errorf("the script has %q", m)
 	}
@@ -190,7 +196,7 @@ func TestAssets_FirstPageIsSmall(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	all := []string{w.as(t, "admin").get(t, "/").body}
-	for _, name := range []string{"console.css", "console.js", "htmx.min.js", "icon.svg"} {
+	for _, name := range []string{"console.css", "console.js", "live.js", "htmx.min.js", "icon.svg"} {
 		all = append(all, w.browser().get(t, console.AssetURL(w.console, name)).body)
 	}
 	size := 0

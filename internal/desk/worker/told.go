@@ -57,3 +57,33 @@ func (a *Alerts) remembered(ctx context.Context, name string) (string, time.Time
 	}
 	return text, at, err
 }
+
+// Remembered is the part of the ledger with what was told. Each [AlertBook] is one.
+type Remembered interface {
+	Remembered(ctx context.Context, name string) (text string, at time.Time, err error)
+}
+
+// Told is an alert that was sent, and whose end was not.
+type Told struct {
+	Topic string // with records that retention deletes; empty: there are many open dead letters
+	Level int64
+	At    time.Time // when it was sent last
+}
+
+// AlertsNow returns the alerts that last, of any desk. topics are those of the horizon.
+func AlertsNow(ctx context.Context, book Remembered, topics ...string) (all []Told, err error) {
+	for _, topic := range append([]string{""}, topics...) {
+		name := "alert:unresolved"
+		if topic != "" {
+			name = "alert:horizon:" + topic
+		}
+		text, at, err := book.Remembered(ctx, name)
+		if err != nil && !errors.Is(err, ledger.ErrNotFound) {
+			return nil, err
+		}
+		if level, _ := strconv.ParseInt(text, 10, 64); level > 0 { // an unreadable text counts as not sent
+			all = append(all, Told{topic, level, at})
+		}
+	}
+	return all, nil
+}

@@ -19,6 +19,21 @@ type Status struct {
 	parked    *snapshot
 	unentered int64
 	took      time.Duration // of the last look, or of the present one if that takes longer
+	waits     []Waits
+}
+
+// Waits are the records that wait in a partition of a source topic.
+type Waits struct {
+	Topic     string
+	Partition int32
+	Records   int64
+	MovedAt   time.Time // when a consumer last made progress in it, or it was seen first
+}
+
+// Waits returns what waits in each partition, and when that was looked at. It returns false if it is not known now. The
+// caller must not change it.
+func (s Status) Waits() (all []Waits, at time.Time, known bool) {
+	return s.waits, s.at, s.current()
 }
 
 // slow is how long a look takes if Kafka is too slow for a request to ask it.

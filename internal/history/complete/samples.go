@@ -1,6 +1,8 @@
 package complete
 
 import (
+	"cmp"
+	"slices"
 	"time"
 )
 
@@ -109,6 +111,20 @@ func (t *track) look(at time.Time, before map[place]int64, found map[place]seen)
 	t.cover()
 	t.pace.add(at, positions)
 	t.last = at
+}
+
+// waits lists the partitions of the last look.
+func (t *track) waits() []Waits {
+	all := make([]Waits, 0, len(t.parts))
+	for p, i := range t.number {
+		if one := &t.parts[i]; one.there {
+			all = append(all, Waits{p.topic, p.partition, one.waiting(), one.movedAt})
+		}
+	}
+	slices.SortFunc(all, func(a, b Waits) int {
+		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
+	})
+	return all
 }
 
 // jumped reports whether the wall clock and the monotonic clock disagree about the time between.

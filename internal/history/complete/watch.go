@@ -164,7 +164,7 @@ func (w *Watch) Look(ctx context.Context) error {
 	t := w.track
 	w.status.Store(&Status{
 		now: w.cfg.Now, at: l.at, until: t.until, recent: t.recent, held: t.held || l.idle, behind: t.behind, eta: t.pace.eta(t.behind), parked: l.parked, unentered: l.unentered,
-		took: w.cfg.Now().Sub(l.at),
+		took: w.cfg.Now().Sub(l.at), waits: t.waits(),
 	})
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"docket/internal/history/reader"
 )
@@ -73,6 +74,33 @@ func (s *Store) TailText(t reader.Tail) (string, error) {
 		texts[i] = one.Name + "=" + text
 	}
 	return strings.Join(texts, ","), nil
+}
+
+// settling is a store that tells until when a follower is done.
+type settling interface {
+	SettledBefore(t reader.Tail) time.Time
+}
+
+// SettledBefore is the earliest time of all shards; zero: one does not tell it, or has not answered yet.
+func (s *Store) SettledBefore(t reader.Tail) (before time.Time) {
+	m, ours := t.Mark.(*mark)
+	if !ours || len(m.tails) != len(s.shards) {
+		return time.Time{}
+	}
+	for i, one := range s.shards {
+		of, can := one.Store.(settling)
+		if !can || m.tails[i].Mark == nil {
+			return time.Time{}
+		}
+		at := of.SettledBefore(m.tails[i])
+		if at.IsZero() {
+			return time.Time{}
+		}
+		if before.IsZero() || at.Before(before) {
+			before = at
+		}
+	}
+	return before
 }
 
 // ParseTail reads what TailText wrote.

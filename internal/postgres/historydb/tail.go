@@ -24,6 +24,16 @@ func (r *Reader) TailText(t reader.Tail) (string, error) {
 	return placeVersion + strconv.FormatInt(place.low.UnixMicro(), 36), nil
 }
 
+// SettledBefore is the time before which all that was stored is done with, also for a place that was read from a text.
+// Zero: the place is of another store.
+func (r *Reader) SettledBefore(t reader.Tail) time.Time {
+	place, ours := t.Mark.(*tail)
+	if !ours {
+		return time.Time{}
+	}
+	return place.low
+}
+
 // ParseTail reads what TailText wrote.
 func (r *Reader) ParseTail(text string) (reader.Tail, error) {
 	if len(text) <= len(placeVersion) || text[:len(placeVersion)] != placeVersion {

@@ -106,7 +106,7 @@ func Main(env cli.Env, args []string) int {
 	if code != cli.Done {
 		return code
 	}
-	p, err := New(s, log, prometheus.NewRegistry(), Options{})
+	p, err := New(s, log, prometheus.NewRegistry(), Options{Environ: env.Environ})
 	if err != nil {
 		return cli.Unopened(env, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"docket/internal/desk/console/openid"
+	"docket/internal/desk/peers"
 	"docket/internal/desk/worker"
 	"docket/internal/history/cold"
 	"docket/internal/history/complete"
@@ -39,6 +40,8 @@ type Options struct {
 	Patience time.Duration
 	// TokensEvery is how often the file of the API's tokens is read again. Default 2 s.
 	TokensEvery time.Duration
+	// Environ is the environment, as os.Environ has it, that the console shows the settings of. nil: it shows none.
+	Environ []string
 }
 
 // Program is the desk.
@@ -57,6 +60,7 @@ type Program struct {
 	shards   []*complete.Watch // of every shard; none without shards
 	days     *cold.Days        // nil: no API asks them
 	signing  *openid.Provider  // nil: no login by OpenID Connect
+	peers    *peers.Watch      // nil: the settings name none, or there is no console
 	stopping atomic.Bool
 
 	intake  *worker.Intake
@@ -123,6 +127,9 @@ func (p *Program) Close() {
 		p.signing.Close()
 	}
 	p.days.Close()
+	if p.peers != nil {
+		p.peers.Close()
+	}
 	if p.parts != nil {
 		p.parts.close()
 	}

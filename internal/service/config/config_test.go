@@ -327,7 +327,7 @@ func TestTable_IsWhole(t *testing.T) {
 			}
 		}
 	}
-	if len(seen) != 142 {
+	if len(seen) != 143 {
 		t.Errorf("%d settings", len(seen))
 	}
 }
@@ -427,6 +427,8 @@ func TestComplaints_Desk(t *testing.T) {
 		"certificate is junk":         {[]string{"DOCKET_DESK_API_TLS_CERT=" + junk, "DOCKET_DESK_API_TLS_KEY=" + junk}, "DOCKET_DESK_API_TLS_CERT: certificate and key are not a pair"},
 		"clients without TLS":         {[]string{"DOCKET_DESK_API_CLIENT_CA=" + junk, "DOCKET_DESK_API_CLIENTS=ada:admin"}, "DOCKET_DESK_API_TLS_CERT: is missing; DOCKET_DESK_API_CLIENT_CA needs TLS"},
 		"clients that nobody signs":   {[]string{"DOCKET_DESK_API_CLIENTS=ada:admin"}, "DOCKET_DESK_API_CLIENTS: is set without DOCKET_DESK_API_CLIENT_CA"},
+		"peers that are none":         {[]string{"DOCKET_DESK_PEERS=http://c:8080,dns:c"}, "DOCKET_DESK_PEERS: entry 2 must be http://host:port, https://host:port or dns:name:port"},
+		"peers with a secret":         {[]string{"DOCKET_DESK_PEERS=http://u:planted@c:8080"}, "DOCKET_DESK_PEERS: entry 1 must hold no user"},
 		"clients' authority is junk":  {[]string{"DOCKET_DESK_API_CLIENT_CA=" + junk}, "DOCKET_DESK_API_CLIENT_CA: the file holds no certificate"},
 		"client without provider":     {[]string{"DOCKET_DESK_OIDC_CLIENT_ID=x"}, "DOCKET_DESK_OIDC_CLIENT_ID: is set without DOCKET_DESK_OIDC_ISSUER"},
 		"provider without client":     {provider("DOCKET_DESK_OIDC_CLIENT_ID="), "DOCKET_DESK_OIDC_CLIENT_ID: is missing; DOCKET_DESK_OIDC_ISSUER needs it"},

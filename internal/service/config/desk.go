@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"docket/internal/desk/peers/target"
 	"docket/internal/record/envelope"
 )
 
@@ -120,6 +121,15 @@ func (s Settings) OIDCRoots() (*x509.CertPool, error) {
 		return nil, fmt.Errorf("read the certificates of DOCKET_DESK_OIDC_CA: %w", err)
 	}
 	return pool, nil
+}
+
+// deskPeers judges the addresses of the other programs. They are shown, so an error of them is not.
+func (l *loader) deskPeers() {
+	for i, text := range l.settings.DeskPeers {
+		if _, err := target.Parse(text); err != nil {
+			l.complain("DOCKET_DESK_PEERS", "entry %d %v", i+1, err)
+		}
+	}
 }
 
 func (l *loader) deskClients() {

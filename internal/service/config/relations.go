@@ -32,6 +32,7 @@ func (l *loader) relations() {
 	case Desk:
 		l.deskRetries()
 		l.deskAPI()
+		l.deskPeers()
 		l.server()
 		l.archive()
 		l.nightly()

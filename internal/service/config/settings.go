@@ -125,6 +125,7 @@ type Settings struct {
 	DeskAPIClientCA string   `for:"docket" env:"DOCKET_DESK_API_CLIENT_CA" unit:"path, PEM" text:"CA certificates for client certificates (mTLS) of the API."`
 	DeskAPIClients  []string `for:"docket" env:"DOCKET_DESK_API_CLIENTS" unit:"name:role, by comma" text:"Common names of client certificates, each with its role, as in DOCKET_DESK_API_TOKENS."`
 	DeskConsole     bool     `for:"docket" env:"DOCKET_DESK_CONSOLE" default:"true" unit:"true or false" text:"Whether the desk serves its web console beside the API, at DOCKET_DESK_API_ADDR. It does so only where the API has users, or DOCKET_DESK_OIDC_ISSUER is set. Sessions are kept in the table desk_sessions."`
+	DeskPeers       []string `for:"docket" env:"DOCKET_DESK_PEERS" unit:"addresses, by comma" text:"DOCKET_HTTP_ADDR of the other programs, as http://host:port, https://host:port or dns:name:port. The last means every address of a name. The console reads their /readyz and /metrics while somebody looks. Without it the console says that it does not see them."`
 
 	DeskOIDCIssuer       string        `for:"docket" env:"DOCKET_DESK_OIDC_ISSUER" unit:"URL" text:"OpenID Connect provider for logins to the console, as it names itself. https, or http on loopback."`
 	DeskOIDCClientID     string        `for:"docket" env:"DOCKET_DESK_OIDC_CLIENT_ID" unit:"name" text:"The console's client at the provider."`
