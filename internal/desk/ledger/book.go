@@ -184,6 +184,9 @@ type Job struct {
 	Note      string    // its present activity, or why it stopped
 	StoppedBy string
 	Owner     string
+	// Vouched says that a desk verified Operator. ApprovedBy is the second person of a job that needs one; empty: none.
+	Vouched    bool
+	ApprovedBy string
 }
 
 // Open returns how many of its retries have not ended.
@@ -194,10 +197,11 @@ type JobState string
 
 // The states of a job.
 const (
-	JobWaiting JobState = "WAITING" // until a desk takes it
-	JobRunning JobState = "RUNNING"
-	JobStopped JobState = "STOPPED" // by a person or by itself; it can be resumed
-	JobDone    JobState = "DONE"
+	JobProposed JobState = "PROPOSED" // it waits for a second person
+	JobWaiting  JobState = "WAITING"  // until a desk takes it
+	JobRunning  JobState = "RUNNING"
+	JobStopped  JobState = "STOPPED" // by a person or by itself; it can be resumed
+	JobDone     JobState = "DONE"
 )
 
 // Jobs manages jobs.
@@ -233,4 +237,5 @@ type Book interface {
 	Upkeep
 	Reader
 	Jobs
+	Cases
 }

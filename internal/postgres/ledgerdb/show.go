@@ -23,7 +23,7 @@ const (
 
 	entryOriginSQL = `d.origin_topic, d.origin_partition, d.origin_offset, `
 	entryRestSQL   = `d.origin_timestamp, d.found_topic, d.found_partition, d.found_offset, d.found_at, d.attempts, d.edited, d.first_failed_at, d.last_failed_at, d.seen_at,
-	d.changed_at, d.changed_by, d.why, coalesce(d.owner, ''), d.lease_until, coalesce(d.job_id, 0), coalesce(d.parent_id, ''), coalesce(d.archived_in, '')`
+	d.changed_at, d.changed_by, d.why, coalesce(d.owner, ''), d.lease_until, coalesce(d.job_id, 0), coalesce(d.parent_id, ''), coalesce(d.archived_in, ''), ` + assignedSQL + `, ` + untilSQL
 	payloadSQL = entrySQL + `, d.key, d.value, d.headers::text`
 )
 
@@ -34,15 +34,15 @@ const (
 
 // scanEntry reads what entrySQL asked for, and what it is followed by into more.
 func scanEntry(r pgx.CollectableRow, more ...any) (e ledger.Entry, err error) {
-	var decided, origin, lease *time.Time
+	var decided, origin, lease, snoozed *time.Time
 	c := &e.Cause
 	err = r.Scan(append([]any{
 		&e.ID, &e.State, &e.Fingerprint, &c.Kind, &c.Code, &c.Table, &c.Column, &c.Constraint, &c.Message,
 		&e.Path, &e.DecisionID, &decided, &e.Origin.Topic, &e.Origin.Partition, &e.Origin.Offset, &e.Origin.Index, &origin,
 		&e.Found.Topic, &e.Found.Partition, &e.Found.Offset, &e.Found.Stamp, &e.Attempts, &e.Edited, &e.FirstFailedAt, &e.FailedAt, &e.SeenAt,
-		&e.ChangedAt, &e.ChangedBy, &e.Why, &e.Owner, &lease, &e.Job, &e.Parent, &e.ArchivedIn,
+		&e.ChangedAt, &e.ChangedBy, &e.Why, &e.Owner, &lease, &e.Job, &e.Parent, &e.ArchivedIn, &e.Assigned, &snoozed,
 	}, more...)...)
-	e.DecisionTime, e.Origin.Timestamp, e.LeaseUntil = utc(decided), utc(origin), utc(lease)
+	e.DecisionTime, e.Origin.Timestamp, e.LeaseUntil, e.SnoozedUntil = utc(decided), utc(origin), utc(lease), utc(snoozed)
 	for _, t := range []*time.Time{&e.Found.Stamp, &e.FirstFailedAt, &e.FailedAt, &e.SeenAt, &e.ChangedAt} {
 		*t = t.UTC()
 	}
