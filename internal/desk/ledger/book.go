@@ -17,6 +17,14 @@ var (
 	ErrLost = errors.New("it has another owner now")
 )
 
+// AmbiguousError is an [ErrAmbiguous] with the first whole ids that fit.
+type AmbiguousError struct{ IDs []string }
+
+func (*AmbiguousError) Error() string { return ErrAmbiguous.Error() }
+
+// Is reports whether target is [ErrAmbiguous].
+func (*AmbiguousError) Is(target error) bool { return target == ErrAmbiguous }
+
 // RefusedError says that the state of a dead letter does not allow the request. Nothing was changed.
 type RefusedError struct {
 	ID    string

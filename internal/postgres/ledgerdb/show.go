@@ -30,6 +30,8 @@ const (
 const (
 	minPrefix = 6
 	idLength  = 64
+	// mostCandidates is how many ids are named that begin alike.
+	mostCandidates = 10
 )
 
 // scanEntry reads what entrySQL asked for, and what it is followed by into more.
@@ -80,10 +82,14 @@ func (l *Ledger) Show(ctx context.Context, id string) (ledger.Entry, error) {
 		return ledger.Entry{}, ledger.ErrNotFound
 	}
 	var found []ledger.Entry
+	var ids []string
 	err := l.look(ctx, "show a dead letter", func(ctx context.Context, tx pgx.Tx) (err error) {
 		// All ids are of 0-9 and a-f, in the order of bytes: g is after every one that begins like this.
-		rows, err := tx.Query(ctx, `SELECT `+payloadSQL+` FROM dead_letters d JOIN dead_letter_groups g USING (group_id)
-			WHERE d.dead_letter_id >= $1 AND d.dead_letter_id < $2 ORDER BY d.dead_letter_id LIMIT 2`, id, id+"g")
+		ids, err = textsOf(tx.Query(ctx, `SELECT d.dead_letter_id FROM dead_letters d WHERE d.dead_letter_id >= $1 AND d.dead_letter_id < $2 ORDER BY d.dead_letter_id LIMIT $3::int`, id, id+"g", mostCandidates))
+		if err != nil || len(ids) != 1 {
+			return err
+		}
+		rows, err := tx.Query(ctx, `SELECT `+payloadSQL+` FROM dead_letters d JOIN dead_letter_groups g USING (group_id) WHERE d.dead_letter_id = $1`, ids[0])
 		if err != nil {
 			return err
 		}
@@ -93,10 +99,10 @@ func (l *Ledger) Show(ctx context.Context, id string) (ledger.Entry, error) {
 	switch {
 	case err != nil:
 		return ledger.Entry{}, err
+	case len(ids) > 1:
+		return ledger.Entry{}, &ledger.AmbiguousError{IDs: ids}
 	case len(found) == 0:
 		return ledger.Entry{}, ledger.ErrNotFound
-	case len(found) > 1:
-		return ledger.Entry{}, ledger.ErrAmbiguous
 	}
 	return found[0], nil
 }
