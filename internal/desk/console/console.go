@@ -89,7 +89,7 @@ func (c *Console) table() []screen {
 		{pattern: "POST /logout-all", role: api.Viewer, handle: (*Console).logoutAll},
 		{pattern: "GET /{$}", role: api.Viewer, handle: (*Console).now},
 	}
-	return append(append(all, c.reading()...), c.deciding()...)
+	return append(append(append(all, c.reading()...), c.deciding()...), c.caring()...)
 }
 
 // reading are the screens about stored decisions.

@@ -28,6 +28,11 @@ func routes(w *world) []route {
 		{"GET", "/where", "viewer", 200}, {"GET", "/dead-letters", "viewer", 200}, {"GET", group, "viewer", 200}, {"GET", letter, "viewer", 200},
 		{"POST", letter + "/resolve", "operator", 303}, {"POST", group + "/dry-run", "operator", 200}, {"POST", group + "/retry", "operator", 409},
 		{"GET", "/jobs/1", "viewer", 404}, {"POST", "/jobs/1/stop", "operator", 404}, {"POST", "/jobs/1/resume", "operator", 404},
+		{"POST", letter + "/assign", "operator", 303}, {"POST", letter + "/snooze", "operator", 422}, {"POST", letter + "/reopen", "operator", 409},
+		{"POST", group + "/assign", "operator", 303}, {"POST", group + "/rules", "operator", 422}, {"POST", group + "/count", "operator", 200}, {"POST", group + "/resolve", "operator", 409},
+		{"POST", "/rules/1/approve", "operator", 404}, {"POST", "/rules/1/remove", "operator", 404}, {"POST", "/jobs/1/approve", "operator", 404},
+		{"POST", letter + "/edit", "operator", 200}, {"POST", letter + "/edit/preview", "operator", 200}, {"POST", letter + "/edit/save", "operator", 422},
+		{"GET", "/proposals/1", "operator", 404}, {"POST", "/proposals/1/approve", "admin", 404}, {"POST", "/proposals/1/reject", "admin", 404},
 		{"POST", "/logout", "viewer", 303}, {"POST", "/logout-all", "viewer", 303},
 	}
 }

@@ -46,7 +46,7 @@ type frame struct {
 // pages are the parsed templates by name.
 type pages map[string]*template.Template
 
-var pageNames = []string{"login", "problem", "now", "decisions", "why", "columns", "compare", "rates", "flips", "subject", "where", "letters", "group", "dryrun", "letter", "job"}
+var pageNames = []string{"login", "problem", "now", "decisions", "why", "columns", "compare", "rates", "flips", "subject", "where", "letters", "group", "dryrun", "letter", "job", "count", "edit", "proposal"}
 
 func readPages(a assets) (pages, error) {
 	base, err := template.New("layout").Funcs(functions(a)).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html")

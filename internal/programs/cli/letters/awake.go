@@ -19,7 +19,7 @@ type awake struct {
 
 func (a *awake) declare(c *cobra.Command) {
 	c.Flags().BoolVar(&a.snoozed, "snoozed", false, "list only those that are snoozed (default: those that are not)")
-	c.Flags().StringVar(&a.assigned, "assigned", "", "only those assigned to `NAME`; for those of nobody give -")
+	c.Flags().StringVar(&a.assigned, "assigned", "", "only those assigned to `NAME`; a dash: those without a name")
 }
 
 // on adds the choice to a filter.

@@ -29,7 +29,7 @@ func Assign(call frame.Call) *cobra.Command {
 	a := &care{Call: call}
 	c := &cobra.Command{
 		Use: "assign NAME {ID... | --group FINGERPRINT} [flags]", Short: "Say who looks after dead letters, or after a group", DisableFlagsInUseLine: true,
-		Long:    "Say who looks after dead letters, or after a group.\n\nGive - to assign nobody.",
+		Long:    "Say who looks after dead letters, or after a group.\n\nA dash in place of the name ends the assignment.",
 		Example: "  docket dlq assign mara 3f9a0c1e77b2 --operator oleg --reason 'her policy'\n  docket dlq assign mara --group 8d0e3f21 --operator oleg --reason hers\n  docket dlq list --assigned mara",
 	}
 	a.declare(c)
