@@ -55,7 +55,7 @@ func (c *Console) editForm(in *request) (page, error) {
 		return page{}, err
 	}
 	if p.Value.Text == nil || len(*p.Value.Text) > longestEdit {
-		return page{}, &api.Problem{Status: http.StatusUnprocessableEntity, Detail: "This payload cannot be edited in a page.", Hint: "It is no text, or longer than 20 KiB. Use docket dlq edit."}
+		return page{}, &api.Problem{Status: http.StatusUnprocessableEntity, Detail: "This payload cannot be edited in a page.", Hint: "It is not text, or longer than 20 KiB. Use docket dlq edit."}
 	}
 	return page{name: "edit", title: "Edit a dead letter", body: editPage{Letter: l, Text: *p.Value.Text}}, nil
 }
@@ -99,7 +99,7 @@ func (c *Console) typed(in *request) (editPage, error) {
 	return body, nil
 }
 
-// wrongJSON says why a text is no JSON; empty: it is some. It names the place and quotes nothing.
+// wrongJSON says why a text is not JSON; empty: it is valid. It names the place and quotes nothing.
 func wrongJSON(text string) string {
 	var any json.RawMessage
 	err := json.Unmarshal([]byte(text), &any)

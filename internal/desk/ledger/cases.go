@@ -40,7 +40,7 @@ type Rule struct {
 	Approved          Decided // zero: it needed nobody, or nobody did
 	Acted             int64   // letters that it moved
 	ActedAt           time.Time
-	Ended             Decided // who stopped or removed it, and why
+	Ended             Decided // by a person, or by the rule itself
 }
 
 // Actor returns the author of what the rule does, as the audit has it.

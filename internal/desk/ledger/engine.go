@@ -41,8 +41,8 @@ func Governing(rules []Rule, s Subject, now time.Time) (r Rule, snoozed, found b
 	return r, false, found
 }
 
-// Due reports whether a rule that governs a letter acts on it now. acted has the attempts that the letter had at each
-// act of the rule before: a rule retries once for each failure, and closes once at all.
+// Due reports whether a rule that governs a letter acts on it now. acted has the attempts of the letter at each earlier
+// act. A rule retries once for each failure, and closes a letter once.
 func (r Rule) Due(s Subject, acted []int, now time.Time) bool {
 	if now.Sub(s.ChangedAt) < r.After {
 		return false
@@ -74,8 +74,8 @@ func (r Rule) Allows(now time.Time, n int) int {
 	return int(min(float64(left), earned))
 }
 
-// Judge returns how many more retries a rule may have begun, and why it stops. ends are those of its last retries,
-// newest first, and open are those that have not ended. Until one is stored, no more are begun than may fail.
+// Judge returns how many more retries a rule may begin, and why it stops. The ends of its last retries come newest
+// first, and open counts those without one. Until one is stored, no more are begun than may fail.
 func (r Rule) Judge(ends []SendingOutcome, open int) (room int, stop string) {
 	failed := 0
 	for _, end := range ends {

@@ -36,7 +36,7 @@ const (
 	ruleActedSQL = `UPDATE dead_letter_rules SET acted = acted + $2::bigint, acted_at = clock_timestamp() WHERE rule_id = $1::bigint`
 )
 
-// ActRule implements [ledger.Cases]. The lock on the rule has two desks take turns. What it moved, and that it did, is one transaction.
+// ActRule implements [ledger.Cases]. The lock on the rule has two desks take turns. Its moves and its counters are one transaction.
 func (l *Ledger) ActRule(ctx context.Context, id int64, n int, lease time.Duration) (a ledger.Acting, err error) {
 	if lease <= 0 {
 		return a, ledger.ErrNoLease

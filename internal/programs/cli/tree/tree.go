@@ -95,7 +95,7 @@ func (t *tree) dlq() *cobra.Command {
 // rules holds the commands on rules.
 func (t *tree) rules() *cobra.Command {
 	return t.group(&cobra.Command{
-		Use: "rules", Short: "List, add, approve and remove rules: what a desk does with a group by itself",
+		Use: "rules", Short: "List, add, approve and remove rules, which a desk applies to groups",
 		Example: "  docket dlq rules list\n  docket dlq rules add retry --group 8d0e3f21 --until 7d --operator mara --reason 'flaky'",
 	}, letters.ListRules(t.Call), letters.AddRule(t.Call), letters.ApproveRule(t.Call), letters.RemoveRule(t.Call))
 }
