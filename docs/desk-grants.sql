@@ -32,6 +32,10 @@ GRANT SELECT ON dead_letters, dead_letter_decisions, dead_letter_groups, dead_le
     decision_states, decision_flips, decision_states_mark, decision_states_paths, decision_states_revisions TO docket_desk_reader;
 GRANT SELECT ON dead_letter_growth, dead_letter_surplus TO docket_desk_reader, docket_desk;
 GRANT EXECUTE ON FUNCTION dead_letters_hour() TO docket_desk_reader, docket_desk;
+-- Rules, snoozes and assignments. Triggers check who may do what, and write the audit.
+GRANT SELECT ON dead_letter_rules, dead_letter_rule_acts, dead_letter_cases, dead_letter_group_cases, dead_letter_group_audit TO docket_desk_reader, docket_desk;
+GRANT INSERT, UPDATE ON dead_letter_rules, dead_letter_cases, dead_letter_group_cases TO docket_desk;
+GRANT INSERT ON dead_letter_rule_acts TO docket_desk;
 
 GRANT SELECT ON dead_letter_audit, dead_letter_moves, dead_letter_edits, dead_letter_proposals, dead_letter_job_ends, dead_letter_counts, dead_letter_days, decision_counts, decision_counts_days, decision_counts_mark TO docket_desk;
 -- Rows of edited dead letters are marked by a function: it asks the ledger which rows these are.

@@ -11,6 +11,7 @@ import (
 	"docket/internal/desk/ledger"
 	"docket/internal/desk/worker"
 	"docket/internal/record/envelope"
+	"docket/internal/testkit/ledgermodel"
 )
 
 // marker is in every payload, key and header of the tests, and must appear only in payloads.
@@ -22,16 +23,17 @@ const markOfRetry = "planted-mark-of-a-retry"
 // book is a ledger in memory that obeys the moves of package ledger.
 type book struct {
 	ledger.Book // the tests need no other method
-	mu          sync.Mutex
-	letters     map[string]*ledger.Entry
-	audit       map[string][]ledger.Audit
-	jobs        []ledger.Job
-	err         error // where it is set everything fails with it
-	two         bool  // evidence is changed by two persons
-	proposed    []ledger.Proposal
-	refuses     error // of decisions on proposals
-	left        []ledger.Surplus
-	hook        func() // at the beginning of each call
+	ledgermodel.Cases
+	mu       sync.Mutex
+	letters  map[string]*ledger.Entry
+	audit    map[string][]ledger.Audit
+	jobs     []ledger.Job
+	err      error // where it is set everything fails with it
+	two      bool  // evidence is changed by two persons
+	proposed []ledger.Proposal
+	refuses  error // of decisions on proposals
+	left     []ledger.Surplus
+	hook     func() // at the beginning of each call
 }
 
 var _ ledger.Book = (*book)(nil)
@@ -40,6 +42,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func newBook(n int) *book {
 	b := &book{letters: map[string]*ledger.Entry{}, audit: map[string][]ledger.Audit{}}
+	b.Cases = b.cases()
 	for i := range n {
 		e := ledger.Entry{State: ledger.Pending, Attempts: i % 3, SeenAt: noon, ChangedAt: noon, ChangedBy: "desk", Why: "it was read",
 			Letter: ledger.Letter{

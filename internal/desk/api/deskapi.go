@@ -86,6 +86,7 @@ type Book interface {
 	Resolve(ctx context.Context, ids []string, by ledger.Actor) ([]ledger.Outcome, error)
 	Edit(ctx context.Context, id string, value []byte, diff string, lease time.Duration, by ledger.Actor) error
 	ledger.Proposals
+	ledger.Cases
 	CreateJob(ctx context.Context, j ledger.Job) (ledger.Job, error)
 	Job(ctx context.Context, id int64) (ledger.Job, error)
 	ListJobs(ctx context.Context, n int) ([]ledger.Job, error)
@@ -176,6 +177,7 @@ func New(c Config, p Ports, a Auth, log zerolog.Logger) (*Handler, error) {
 	s.moves()
 	s.payloads()
 	s.proposals()
+	s.cases()
 	s.jobs()
 	s.desks()
 	s.trials()

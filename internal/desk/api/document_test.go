@@ -5,10 +5,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"docket/internal/desk/api"
+	"docket/internal/desk/ledger"
 )
 
 func TestDocument_IsValidOpenAPI(t *testing.T) {
@@ -83,6 +85,17 @@ var permissions = []struct {
 	{"create-job", "operator", "POST", "/jobs", `{"act":"retry","filter":{"code":"23514"},"limit":1000,"reason":"r"}`, 201},
 	{"create-job", "admin", "POST", "/jobs", `{"act":"retry","filter":{"code":"23514"},"limit":1001,"reason":"r"}`, 201},
 	{"create-job", "admin", "POST", "/jobs", `{"act":"resolve","filter":{},"all":true,"reason":"r"}`, 201},
+	{"assign-dead-letter", "operator", "POST", "/dead-letters/" + id(0) + "/assign", `{"to":"mara","reason":"r"}`, 200},
+	{"snooze-dead-letter", "operator", "POST", "/dead-letters/" + id(0) + "/snooze", `{"reason":"r"}`, 200},
+	{"reopen-dead-letter", "operator", "POST", "/dead-letters/" + id(7) + "/reopen", `{"note":"n"}`, 200},
+	{"assign-group", "operator", "POST", "/groups/" + fingerprint + "/assign", `{"to":"","reason":"r"}`, 200},
+	{"show-group-history", "viewer", "GET", "/groups/" + fingerprint + "/history?limit=5", "", 200},
+	{"list-rules", "viewer", "GET", "/rules?all=true&limit=5&fingerprint=" + fingerprint, "", 200},
+	{"add-rule", "operator", "POST", "/rules", `{"fingerprint":"` + fingerprint + `","act":"snooze","until":"` + time.Now().Add(time.Hour).UTC().Format(time.RFC3339) + `","reason":"r"}`, 201},
+	{"add-rule", "admin", "POST", "/rules", `{"fingerprint":"` + fingerprint + `","topic":"t","act":"resolve","most":1001,"until":"` + time.Now().Add(time.Hour).UTC().Format(time.RFC3339) + `","reason":"r"}`, 201},
+	{"approve-rule", "operator", "POST", "/rules/1/approve", `{"reason":"r"}`, 200},
+	{"remove-rule", "operator", "POST", "/rules/2/remove", `{"reason":"r"}`, 200},
+	{"approve-job", "operator", "POST", "/jobs/4/approve", `{"reason":"r"}`, 200},
 	{"stop-job", "operator", "POST", "/jobs/1/stop", `{"reason":"r"}`, 200},
 	{"resume-job", "operator", "POST", "/jobs/2/resume", `{"reason":"r"}`, 200},
 	{"resume-job", "admin", "POST", "/jobs/3/resume", `{"reason":"r"}`, 200},
@@ -172,6 +185,10 @@ func (w *world) withJobs(t *testing.T) {
 		if a := w.ask(t, "admin", "POST", "/jobs", `{"act":"retry","filter":{"code":"23514"},"reason":"r",`+j+`}`); a.code != http.StatusCreated {
 			t.Fatal(a)
 		}
+	}
+	w.book.jobs = append(w.book.jobs, ledger.Job{ID: 4, Act: ledger.Closed, State: ledger.JobProposed, Operator: "mara", Reason: "r", Limit: 10, CreatedAt: noon})
+	if e := w.book.letters[id(7)]; e != nil {
+		e.State = ledger.Resolved
 	}
 	for _, id := range []string{"2", "3"} {
 		if a := w.ask(t, "admin", "POST", "/jobs/"+id+"/stop", `{"reason":"r"}`); a.code != http.StatusOK {

@@ -10,7 +10,8 @@ var fieldNames = func() map[string]bool {
 	known := map[string]bool{"body": true, "query": true, "path": true, "header": true}
 	for _, input := range []any{IDPath{}, listInput{}, retryInput{}, resolveInput{}, editInput{}, jobInput{}, JobPath{}, jobReasonInput{},
 		jobsInput{}, trialInput{}, groupsInput{}, codePath{}, whereInput{}, searchInput{}, followInput{}, statsInput{},
-		DecisionPath{}, whyInput{}, diffInput{}, proposeInput{}, decideInput{}, proposalsInput{}, statesInput{}, flipsInput{}, rowsInput{}, homesInput{}, completenessInput{}, watchersInput{}, surplusInput{}, orderInput{}, touchInput{}, historyInput{}} {
+		DecisionPath{}, whyInput{}, diffInput{}, proposeInput{}, decideInput{}, proposalsInput{}, statesInput{}, flipsInput{}, rowsInput{}, homesInput{}, completenessInput{}, watchersInput{}, surplusInput{}, orderInput{}, touchInput{}, historyInput{},
+		assignInput{}, assignGroupInput{}, snoozeInput{}, ruleInput{}, RulePath{}, ruleReasonInput{}, rulesInput{}, groupHistoryInput{}, FingerprintPath{}} {
 		addNames(known, reflect.TypeOf(input))
 	}
 	return known

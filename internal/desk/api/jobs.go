@@ -45,32 +45,33 @@ type JobRequest struct {
 
 // Job is an operation on many dead letters.
 type Job struct {
-	ID        int64           `json:"id"`
-	Act       JobAct          `json:"act" enum:"retry,resolve"`
-	Filter    Filter          `json:"filter"`
-	Rate      float64         `json:"rate"`
-	Limit     int64           `json:"limit"`
-	State     ledger.JobState `json:"state" enum:"WAITING,RUNNING,STOPPED,DONE"`
-	Operator  string          `json:"operator"`
-	Reason    string          `json:"reason"`
-	Matched   int64           `json:"matched" doc:"When it was made"`
-	Sent      int64           `json:"sent" doc:"Moved by it so far"`
-	Stored    int64           `json:"stored"`
-	Dead      int64           `json:"dead"`
-	Refused   int64           `json:"refused"`
-	Open      int64           `json:"open" doc:"Retries of it that have not ended"`
-	CreatedAt time.Time       `json:"created_at"`
-	StartedAt *time.Time      `json:"started_at,omitempty"`
-	EndedAt   *time.Time      `json:"ended_at,omitempty"`
-	Note      string          `json:"note,omitempty" doc:"What it is doing, or why it stopped"`
-	StoppedBy string          `json:"stopped_by,omitempty"`
-	Owner     string          `json:"owner,omitempty" doc:"The desk that works on it"`
+	ID         int64           `json:"id"`
+	Act        JobAct          `json:"act" enum:"retry,resolve"`
+	Filter     Filter          `json:"filter"`
+	Rate       float64         `json:"rate"`
+	Limit      int64           `json:"limit"`
+	State      ledger.JobState `json:"state" enum:"PROPOSED,WAITING,RUNNING,STOPPED,DONE" doc:"PROPOSED: it waits for a second person"`
+	Operator   string          `json:"operator"`
+	Reason     string          `json:"reason"`
+	Matched    int64           `json:"matched" doc:"When it was made"`
+	Sent       int64           `json:"sent" doc:"Moved by it so far"`
+	Stored     int64           `json:"stored"`
+	Dead       int64           `json:"dead"`
+	Refused    int64           `json:"refused"`
+	Open       int64           `json:"open" doc:"Retries of it that have not ended"`
+	CreatedAt  time.Time       `json:"created_at"`
+	StartedAt  *time.Time      `json:"started_at,omitempty"`
+	EndedAt    *time.Time      `json:"ended_at,omitempty"`
+	Note       string          `json:"note,omitempty" doc:"What it is doing, or why it stopped"`
+	StoppedBy  string          `json:"stopped_by,omitempty"`
+	Owner      string          `json:"owner,omitempty" doc:"The desk that works on it"`
+	ApprovedBy string          `json:"approved_by,omitempty" doc:"The second person, where one was needed"`
 }
 
 func jobOf(j ledger.Job) Job {
 	return Job{ID: j.ID, Act: jobActOf(j.Act), Filter: filterOf(j.Filter), Rate: j.Rate, Limit: j.Limit, State: j.State, Operator: j.Operator,
 		Reason: j.Reason, Matched: j.Matched, Sent: j.Sent, Stored: j.Stored, Dead: j.Dead, Refused: j.Refused, Open: j.Open(),
-		CreatedAt: j.CreatedAt.UTC(), StartedAt: moment(j.StartedAt), EndedAt: moment(j.EndedAt), Note: j.Note, StoppedBy: j.StoppedBy, Owner: j.Owner}
+		CreatedAt: j.CreatedAt.UTC(), StartedAt: moment(j.StartedAt), EndedAt: moment(j.EndedAt), Note: j.Note, StoppedBy: j.StoppedBy, Owner: j.Owner, ApprovedBy: j.ApprovedBy}
 }
 
 // JobList has the newest jobs.
@@ -97,7 +98,7 @@ type jobsOutput struct{ Body JobList }
 func (s *api) jobs() {
 	register(s, route{role: Operator, method: http.MethodPost, path: "/jobs", id: "create-job", status: http.StatusCreated,
 		summary: "Retry or resolve many dead letters",
-		text:    fmt.Sprintf("A desk takes it. Without a limit, or above %d letters, it needs the role admin. POST /trials says beforehand what would come of a retry.", s.OperatorLimit)}, s.createJob)
+		text:    fmt.Sprintf("A desk takes it. Without a limit, or above %d letters, it needs the role admin. POST /trials says beforehand what would come of a retry. With DOCKET_DESK_FOUR_EYES another person approves one that resolves.", s.OperatorLimit)}, s.createJob)
 	register(s, route{role: Viewer, method: http.MethodGet, path: "/jobs", id: "list-jobs", summary: "List the newest jobs"}, s.listJobs)
 	register(s, route{role: Viewer, method: http.MethodGet, path: "/jobs/{id}", id: "show-job", summary: "Show a job",
 		errors: []int{http.StatusNotFound}}, s.showJob)
@@ -120,8 +121,8 @@ func (s *api) createJob(ctx context.Context, c caller, in *jobInput) (*jobOutput
 		return nil, err
 	}
 	j, err := s.Book.CreateJob(ctx, ledger.Job{Act: b.Act.ledger(), Filter: b.Filter.ledger(), Rate: b.Rate, Limit: b.Limit,
-		Operator: by.Name, Reason: by.Why})
-	return s.job(c, "made", j, err)
+		Operator: by.Name, Reason: by.Why, Vouched: by.Vouched})
+	return s.job(c, "made", j, speaks(err))
 }
 
 // within returns a problem if the caller may not start a job of this limit.
@@ -158,7 +159,7 @@ func (s *api) resumeJob(ctx context.Context, c caller, in *jobReasonInput) (*job
 		return nil, err
 	}
 	j, err = s.Book.ResumeJob(ctx, in.ID, by)
-	if err == nil && j.State != ledger.JobWaiting && j.State != ledger.JobRunning {
+	if err == nil && j.State != ledger.JobWaiting && j.State != ledger.JobRunning && j.State != ledger.JobProposed {
 		err = wrongJobState(j, "only one that is STOPPED can be resumed; make another")
 	}
 	return s.job(c, "resumed", j, err)

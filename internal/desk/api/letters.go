@@ -52,7 +52,7 @@ type letterOutput struct{ Body Letter }
 type Event struct {
 	ID       int64        `json:"audit_id,omitempty"`
 	At       time.Time    `json:"at"`
-	Act      ledger.Act   `json:"act" enum:"entered,retried,died,stored,refused,lease_ended,closed,edited,removed,archived,restored,changed,proposed,approved,rejected"`
+	Act      ledger.Act   `json:"act" enum:"entered,retried,died,stored,refused,lease_ended,closed,edited,removed,archived,restored,changed,proposed,approved,rejected,reopened,assigned,snoozed"`
 	From     ledger.State `json:"from,omitempty" enum:"PENDING,PROCESSING,FAILED,RESOLVED" doc:"Without it, it entered"`
 	To       ledger.State `json:"to,omitempty" enum:"PENDING,PROCESSING,FAILED,RESOLVED" doc:"Without it, it left"`
 	By       string       `json:"by"`

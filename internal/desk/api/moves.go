@@ -31,7 +31,7 @@ type resolveInput struct {
 type Moved struct {
 	ID    string       `json:"id"`
 	State ledger.State `json:"state" enum:"PENDING,PROCESSING,FAILED,RESOLVED"`
-	Act   ledger.Act   `json:"act" enum:"retried,closed,edited"`
+	Act   ledger.Act   `json:"act" enum:"retried,closed,edited,reopened"`
 	By    string       `json:"by" doc:"Your name, as the audit has it"`
 }
 

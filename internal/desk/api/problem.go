@@ -32,9 +32,11 @@ type Problem struct {
 	Faults []Fault `json:"faults,omitempty" nullable:"false" doc:"What is wrong with the request"`
 	// For a refused change.
 	ID    string     `json:"id,omitempty" doc:"The dead letter or job that was not moved"`
-	State string     `json:"state,omitempty" enum:"PENDING,PROCESSING,FAILED,RESOLVED,WAITING,RUNNING,STOPPED,DONE" doc:"The state in which it is"`
+	State string     `json:"state,omitempty" enum:"PENDING,PROCESSING,FAILED,RESOLVED,PROPOSED,WAITING,RUNNING,STOPPED,DONE" doc:"The state in which it is"`
 	By    string     `json:"by,omitempty" doc:"Who moved it there"`
 	Since *time.Time `json:"since,omitempty" doc:"When"`
+	// For an id that is cut short.
+	Candidates []string `json:"candidates,omitempty" nullable:"false" doc:"The first whole ids that begin like the one that was asked for"`
 	// For a decision id without a row.
 	*Elsewhere
 	Completeness *reader.Completeness `json:"completeness,omitempty" doc:"How complete this answer is"`
@@ -148,6 +150,10 @@ func problemOf(err error) *Problem {
 	case errors.Is(err, ledger.ErrAmbiguous):
 		p := problem(http.StatusConflict, "more than one dead letter begins like that", "give more characters of the id")
 		p.Faults = []Fault{{"path.id", "more characters"}}
+		var ambiguous *ledger.AmbiguousError
+		if errors.As(err, &ambiguous) {
+			p.Candidates = ambiguous.IDs
+		}
 		return p
 	case errors.Is(err, ledger.ErrBadPage):
 		p := faulty("query.after", "the next of the page before")
@@ -159,6 +165,10 @@ func problemOf(err error) *Problem {
 		return p
 	case errors.Is(err, ledger.ErrLost):
 		return problem(http.StatusConflict, "it has another owner now", "look at it again before you decide")
+	}
+	var exists *ledger.RuleExistsError
+	if errors.As(err, &exists) {
+		return problem(http.StatusConflict, exists.Error(), "GET /api/v1/rules lists it; POST …/remove ends it")
 	}
 	if p := secondPerson(err); p != nil {
 		return p

@@ -202,6 +202,8 @@ func secondPerson(err error) *Problem {
 	switch {
 	case errors.As(err, &alone):
 		return problem(http.StatusConflict, "this edit changes what a second person has to approve", "POST /api/v1/dead-letters/{id}/proposals, and have another admin approve it")
+	case errors.As(err, &refused) && refused.Of != "":
+		return problem(http.StatusConflict, refused.Error(), "another person approves it, in the way in which it was made: by the API, or by the command line")
 	case errors.As(err, &refused):
 		return problem(http.StatusConflict, refused.Error(), map[ledger.Because]string{
 			ledger.BecauseEnded: "GET /api/v1/proposals?all=true shows by whom", ledger.BecauseExpired: "propose the edit again", ledger.BecauseVoid: "look at the dead letter, then propose the edit again",

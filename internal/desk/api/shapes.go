@@ -53,11 +53,13 @@ type FilterQuery struct {
 	To          time.Time      `query:"to" doc:"Last failure, before this"`
 	Topic       string         `query:"topic" maxLength:"249" doc:"Original"`
 	Partition   int32          `query:"partition" minimum:"-1" maximum:"2147483647" default:"-1" doc:"Original; -1: any"`
+	Snoozed     string         `query:"snoozed" enum:"no,only" doc:"By whether they are snoozed; without it, all"`
+	Assigned    string         `query:"assigned" maxLength:"64" doc:"Who looks after them, or after their group; -: nobody"`
 }
 
 func (q FilterQuery) ledger() ledger.Filter {
 	f := ledger.Filter{Fingerprint: q.Fingerprint, Kind: envelope.Kind(q.Kind), Code: q.Code, Path: q.Path, States: q.States,
-		From: q.From, To: q.To, Topic: q.Topic}
+		From: q.From, To: q.To, Topic: q.Topic, Snoozed: ledger.Snoozing(q.Snoozed), Assigned: q.Assigned}
 	if q.Partition >= 0 {
 		f.Partition = &q.Partition
 	}
@@ -132,6 +134,8 @@ type Letter struct {
 	Parent        string        `json:"parent,omitempty" doc:"The dead letter that it was a part of"`
 	ArchivedIn    string        `json:"archived_in,omitempty" doc:"The archive that has it; docket restore --dead-letters brings it back once it was removed"`
 	PayloadBytes  *int          `json:"payload_bytes,omitempty" doc:"Where one dead letter is shown: the length of its payload; without it the record has none"`
+	Assigned      string        `json:"assigned,omitempty" doc:"Who looks after it, or after its group"`
+	SnoozedUntil  *time.Time    `json:"snoozed_until,omitempty" doc:"It, or its group, is hidden from the open ones until then"`
 }
 
 // LetterOf converts a dead letter, without its payload.
@@ -140,7 +144,7 @@ func LetterOf(e ledger.Entry) Letter {
 		Table: e.Cause.Table, Column: e.Cause.Column, Constraint: e.Cause.Constraint,
 		Path: e.Path, DecisionID: e.DecisionID, DecisionTime: moment(e.DecisionTime), Origin: originOf(e.Origin), Found: foundOf(e.Letter.Found),
 		Attempts: e.Attempts, Edited: e.Edited, FirstFailedAt: e.FirstFailedAt.UTC(), FailedAt: e.FailedAt.UTC(), SeenAt: e.SeenAt.UTC(),
-		ChangedAt: e.ChangedAt.UTC(), ChangedBy: e.ChangedBy, Why: e.Why, LeaseUntil: moment(e.LeaseUntil), Owner: e.Owner, Job: e.Job, Parent: e.Parent, ArchivedIn: e.ArchivedIn}
+		ChangedAt: e.ChangedAt.UTC(), ChangedBy: e.ChangedBy, Why: e.Why, LeaseUntil: moment(e.LeaseUntil), Owner: e.Owner, Job: e.Job, Parent: e.Parent, ArchivedIn: e.ArchivedIn, Assigned: e.Assigned, SnoozedUntil: moment(e.SnoozedUntil)}
 }
 
 func originOf(o envelope.Origin) Origin {
@@ -168,10 +172,14 @@ type Group struct {
 	FirstSeen   *time.Time    `json:"first_seen,omitempty"`
 	Oldest      *time.Time    `json:"oldest,omitempty" doc:"First failure of the oldest unresolved one"`
 	Newest      *time.Time    `json:"newest,omitempty" doc:"Last failure"`
+	Snoozed     int64         `json:"snoozed" doc:"How many of the open ones are snoozed"`
+	// Of the group as a whole.
+	Assigned     string     `json:"assigned,omitempty" doc:"Who looks after the group"`
+	SnoozedUntil *time.Time `json:"snoozed_until,omitempty" doc:"The whole group is hidden from the open ones until then"`
 }
 
 func groupOf(g ledger.Group) Group {
 	return Group{Fingerprint: g.Fingerprint, Kind: g.Kind, Code: g.Code, Message: g.Message, Table: g.Table, Column: g.Column,
 		Constraint: g.Constraint, Counts: countsOf(g.Counts), Open: g.Open(), Paths: append([]string{}, g.Paths...),
-		FirstSeen: moment(g.FirstSeen), Oldest: moment(g.Oldest), Newest: moment(g.Newest)}
+		FirstSeen: moment(g.FirstSeen), Oldest: moment(g.Oldest), Newest: moment(g.Newest), Snoozed: g.Snoozed, Assigned: g.Assigned, SnoozedUntil: moment(g.SnoozedUntil)}
 }

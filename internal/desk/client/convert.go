@@ -62,7 +62,7 @@ func entryOf(l api.Letter) ledger.Entry {
 			Path:  l.Path, DecisionID: l.DecisionID, DecisionTime: at(l.DecisionTime),
 		},
 		State: l.State, Fingerprint: l.Fingerprint, Attempts: l.Attempts, Edited: l.Edited, SeenAt: l.SeenAt, ChangedAt: l.ChangedAt, ChangedBy: l.ChangedBy, Why: l.Why,
-		LeaseUntil: at(l.LeaseUntil), Owner: l.Owner, Job: l.Job, Parent: l.Parent, ArchivedIn: l.ArchivedIn,
+		LeaseUntil: at(l.LeaseUntil), Owner: l.Owner, Job: l.Job, Parent: l.Parent, ArchivedIn: l.ArchivedIn, Assigned: l.Assigned, SnoozedUntil: at(l.SnoozedUntil),
 	}
 }
 

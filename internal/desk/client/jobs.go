@@ -21,7 +21,7 @@ func jobOf(j api.Job) ledger.Job {
 	}
 	return ledger.Job{
 		ID: j.ID, Act: act, Filter: chosen(j.Filter), Rate: j.Rate, Limit: j.Limit, State: j.State, Operator: j.Operator, Reason: j.Reason, Matched: j.Matched, Sent: j.Sent,
-		Stored: j.Stored, Dead: j.Dead, Refused: j.Refused, CreatedAt: j.CreatedAt, StartedAt: at(j.StartedAt), EndedAt: at(j.EndedAt), Note: j.Note, StoppedBy: j.StoppedBy, Owner: j.Owner,
+		Stored: j.Stored, Dead: j.Dead, Refused: j.Refused, CreatedAt: j.CreatedAt, StartedAt: at(j.StartedAt), EndedAt: at(j.EndedAt), Note: j.Note, StoppedBy: j.StoppedBy, Owner: j.Owner, ApprovedBy: j.ApprovedBy,
 	}
 }
 

@@ -66,6 +66,12 @@ func lettersQuery(f ledger.Filter) url.Values {
 	if f.Partition != nil {
 		q.Set("partition", strconv.Itoa(int(*f.Partition)))
 	}
+	if f.Snoozed != ledger.SnoozedToo {
+		q.Set("snoozed", string(f.Snoozed))
+	}
+	if f.Assigned != "" {
+		q.Set("assigned", f.Assigned)
+	}
 	return q
 }
 
@@ -148,7 +154,7 @@ func ofLetter(err error) error {
 	case p.Status == http.StatusNotFound:
 		return ledger.ErrNotFound
 	case faultAt(err, "path.id"):
-		return ledger.ErrAmbiguous
+		return &ledger.AmbiguousError{IDs: p.Candidates}
 	case p.State != "" && p.ID != "":
 		return &ledger.RefusedError{ID: p.ID, State: ledger.State(p.State), By: p.By, At: at(p.Since)}
 	}
@@ -213,6 +219,7 @@ func (b Book) Groups(ctx context.Context, f ledger.Filter) ([]ledger.Group, erro
 		all = append(all, ledger.Group{
 			Fingerprint: g.Fingerprint, Kind: g.Kind, Code: g.Code, Table: g.Table, Column: g.Column, Constraint: g.Constraint, Message: g.Message, Counts: countsOf(g.Counts),
 			Paths: g.Paths, FirstSeen: at(g.FirstSeen), Oldest: at(g.Oldest), Newest: at(g.Newest),
+			Assigned: g.Assigned, SnoozedUntil: at(g.SnoozedUntil), Snoozed: g.Snoozed,
 		})
 	}
 	return all, nil

@@ -12,6 +12,7 @@ import (
 	"docket/internal/desk/ledger"
 	"docket/internal/desk/worker"
 	"docket/internal/record/envelope"
+	"docket/internal/testkit/ledgermodel"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -19,19 +20,38 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // book is a ledger in memory with as much as the console asks.
 type book struct {
 	ledger.Book // the tests need no other method
-	mu          sync.Mutex
-	letters     []ledger.Entry
-	jobs        []ledger.Job
-	audits      []ledger.Audit        // by number
-	reports     atomic.Int64          // questions of the first page
-	away        atomic.Pointer[error] // of Report; nil: it answers
-	slow        atomic.Int64          // nanoseconds of Report
+	ledgermodel.Cases
+	mu        sync.Mutex
+	letters   []ledger.Entry
+	jobs      []ledger.Job
+	audits    []ledger.Audit        // by number
+	reports   atomic.Int64          // questions of the first page
+	away      atomic.Pointer[error] // of Report; nil: it answers
+	slow      atomic.Int64          // nanoseconds of Report
+	proposals []ledger.Proposal
 }
 
 func letterID(i int) string { return fmt.Sprintf("%064x", 0xabcdef000000+i) }
 
 func newBook(n int) *book {
 	b := &book{}
+	b.Cases = ledgermodel.Cases{
+		Begin: func() (func(), error) { b.mu.Lock(); return b.mu.Unlock, nil }, Now: func() time.Time { return noon },
+		Letter: func(id string) *ledger.Entry {
+			e, err := b.find(id)
+			if err != nil {
+				return nil
+			}
+			return e
+		},
+		Group: func(f string) bool { return f == b.letters[0].Fingerprint },
+		Job: func(id int64) *ledger.Job {
+			if id < 1 || int(id) > len(b.jobs) {
+				return nil
+			}
+			return &b.jobs[id-1]
+		},
+	}
 	for i := range n {
 		e := ledger.Entry{State: ledger.Pending, SeenAt: noon, ChangedAt: noon, ChangedBy: "docket desk", Why: "read from its dead-letter topic",
 			Letter: ledger.Letter{ID: letterID(i), Origin: envelope.Origin{Topic: "decision-logs", Partition: int32(i % 3), Offset: int64(i), Index: envelope.NoIndex, Timestamp: noon},
@@ -80,9 +100,8 @@ func (b *book) Show(_ context.Context, id string) (ledger.Entry, error) {
 	return *e, nil
 }
 
-func (b *book) Claims(context.Context, string, int) ([]ledger.Entry, error)         { return nil, nil }
-func (b *book) Surplus(context.Context, bool, int) ([]ledger.Surplus, error)        { return nil, nil }
-func (b *book) ListProposals(context.Context, bool, int) ([]ledger.Proposal, error) { return nil, nil }
+func (b *book) Claims(context.Context, string, int) ([]ledger.Entry, error)  { return nil, nil }
+func (b *book) Surplus(context.Context, bool, int) ([]ledger.Surplus, error) { return nil, nil }
 
 func (b *book) History(_ context.Context, id string) ([]ledger.Audit, []ledger.Sending, error) {
 	return []ledger.Audit{{At: noon, Act: ledger.Entered, To: ledger.Pending, By: "docket desk", Why: "read from its dead-letter topic"}}, nil, nil
@@ -129,6 +148,9 @@ func (b *book) Groups(_ context.Context, f ledger.Filter) (all []ledger.Group, e
 				FirstSeen: e.FirstFailedAt, Oldest: e.FirstFailedAt, Newest: e.FailedAt, Counts: map[ledger.State]int64{}})
 		}
 		all[n].Counts[e.State]++
+	}
+	for i := range all {
+		all[i] = b.Described(all[i])
 	}
 	return all, nil
 }

@@ -109,7 +109,7 @@ func (c *Console) table() []screen {
 		all = append(all, screen{pattern: "GET /check", role: api.Viewer, handle: (*Console).findings},
 			screen{pattern: "POST /check", role: api.Operator, handle: (*Console).runCheck})
 	}
-	return slices.Concat(all, c.reading(), c.deciding(), c.auditing(), c.archiving(), c.saving(), c.signing())
+	return slices.Concat(all, c.reading(), c.deciding(), c.caring(), c.auditing(), c.archiving(), c.saving(), c.signing())
 }
 
 // reading are the screens about stored decisions.

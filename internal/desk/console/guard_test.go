@@ -31,6 +31,11 @@ func routes(w *world) []route {
 		{"GET", "/jobs/1", "viewer", 404}, {"POST", "/jobs/1/stop", "operator", 404}, {"POST", "/jobs/1/resume", "operator", 404},
 		{"GET", "/audit", "viewer", 200}, {"GET", "/archive", "viewer", 200}, {"POST", "/views", "viewer", 303}, {"POST", "/views/1/remove", "viewer", 404},
 		{"GET", "/lanes", "viewer", 200}, {"GET", "/check", "viewer", 200}, {"POST", "/check", "operator", 303}, {"GET", "/events/now", "viewer", 200}, {"GET", "/events/decisions?verdict=denied", "viewer", 200},
+		{"POST", letter + "/assign", "operator", 303}, {"POST", letter + "/snooze", "operator", 422}, {"POST", letter + "/reopen", "operator", 409},
+		{"POST", group + "/assign", "operator", 303}, {"POST", group + "/rules", "operator", 422}, {"POST", group + "/count", "operator", 200}, {"POST", group + "/resolve", "operator", 409},
+		{"POST", "/rules/1/approve", "operator", 404}, {"POST", "/rules/1/remove", "operator", 404}, {"POST", "/jobs/1/approve", "operator", 404},
+		{"POST", letter + "/edit", "operator", 200}, {"POST", letter + "/edit/preview", "operator", 200}, {"POST", letter + "/edit/save", "operator", 422},
+		{"GET", "/proposals/1", "operator", 404}, {"POST", "/proposals/1/approve", "admin", 404}, {"POST", "/proposals/1/reject", "admin", 404},
 		{"POST", "/logout", "viewer", 303}, {"POST", "/logout-all", "viewer", 303},
 	}
 }

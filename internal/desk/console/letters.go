@@ -2,9 +2,9 @@ package console
 
 import (
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -16,7 +16,11 @@ import (
 // lettersPage is the content of the page of groups.
 type lettersPage struct {
 	Groups  []api.Group
-	All     bool // also groups that are resolved
+	All     bool           // also groups that are resolved
+	Snoozed bool           // only those that are snoozed
+	Asleep  int64          // snoozed letters of all groups
+	Person  string         // only groups of this person
+	Waiting []api.Proposal // edits that wait for a second person
 	Open    int64
 	Jobs    []api.Job
 	Surplus []api.Surplus
@@ -35,10 +39,11 @@ func (c *Console) deadLetters(in *request) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	body := lettersPage{All: in.URL.Query().Get("all") != ""}
+	body := lettersPage{All: in.URL.Query().Get("all") != "", Snoozed: in.URL.Query().Get("snoozed") != "", Person: in.URL.Query().Get("assigned")}
 	for _, g := range groups.Groups {
 		body.Open += g.Open
-		if g.Open > 0 || body.All {
+		body.Asleep += g.Snoozed
+		if body.shows(g) {
 			body.Groups = append(body.Groups, g)
 		}
 	}
@@ -53,8 +58,24 @@ func (c *Console) deadLetters(in *request) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
+	waiting, err := c.ask.Proposals(in.ctx(), in.who, maxJobs)
+	if err != nil {
+		return page{}, err
+	}
+	body.Waiting = waiting.Proposals
 	body.Jobs, body.Surplus = jobs.Jobs, first.Surplus
 	return page{name: "letters", title: "Dead letters", body: body}, nil
+}
+
+// shows reports whether a group is in the list. One that is snoozed in part is in both lists.
+func (p *lettersPage) shows(g api.Group) bool {
+	switch {
+	case p.Person == ledger.Nobody && g.Assigned != "", p.Person != "" && p.Person != ledger.Nobody && g.Assigned != p.Person:
+		return false
+	case p.Snoozed:
+		return g.Snoozed > 0
+	}
+	return p.All || g.Open > g.Snoozed
 }
 
 // groupPage is the content of the page of one group.
@@ -65,6 +86,10 @@ type groupPage struct {
 	Older   string
 	Tries   bool // a dry run is possible
 	Wrong   string
+	Rules   []api.Rule
+	History []api.GroupEvent
+	Spans   []string
+	Snoozed bool // only letters that are snoozed are listed
 }
 
 // oneGroup finds a group by its whole fingerprint.
@@ -97,15 +122,52 @@ func (c *Console) group(in *request) (page, error) {
 	if len(after) > 512 {
 		return page{}, asking("after", "the next of the page before")
 	}
-	list, err := c.ask.Letters(in.ctx(), in.who, api.ListQuery{FilterQuery: api.FilterQuery{Fingerprint: g.Fingerprint, Partition: -1}, After: after, Limit: pageSize})
+	states, err := statesOf(in)
 	if err != nil {
 		return page{}, err
 	}
-	body := groupPage{Group: g, Letters: list, Tries: c.ask.Has("try-dead-letters"), Code: c.explained(in, g.Code)}
+	snoozed := in.URL.Query().Get("snoozed")
+	if snoozed != "" {
+		snoozed = string(ledger.OnlySnoozed)
+	}
+	filter := api.FilterQuery{Fingerprint: g.Fingerprint, Partition: -1, States: states, Snoozed: snoozed}
+	list, err := c.ask.Letters(in.ctx(), in.who, api.ListQuery{FilterQuery: filter, After: after, Limit: pageSize})
+	if err != nil {
+		return page{}, err
+	}
+	body := groupPage{Group: g, Letters: list, Tries: c.ask.Has("try-dead-letters"), Code: c.explained(in, g.Code), Snoozed: snoozed != ""}
 	if list.Next != "" {
-		body.Older = groupURL(g.Fingerprint) + "?" + url.Values{"after": {list.Next}}.Encode()
+		q := in.URL.Query()
+		q.Set("after", list.Next)
+		body.Older = groupURL(g.Fingerprint) + "?" + q.Encode()
+	}
+	rules, err := c.ask.Rules(in.ctx(), in.who, g.Fingerprint, true, maxRules)
+	if err != nil {
+		return page{}, err
+	}
+	history, err := c.ask.GroupHistory(in.ctx(), in.who, g.Fingerprint, maxRules)
+	if err != nil {
+		return page{}, err
+	}
+	body.Rules, body.History = rules.Rules, history.Events
+	for _, s := range spans[1:] {
+		body.Spans = append(body.Spans, s.Name)
 	}
 	return page{name: "group", title: "Dead letters alike", body: body}, nil
+}
+
+// maxRules is how many rules and lines of history the page of a group shows.
+const maxRules = 20
+
+// statesOf are the states that an address chooses; none: all.
+func statesOf(in *request) (states []ledger.State, err error) {
+	for _, name := range in.URL.Query()["state"] {
+		if !slices.Contains(ledger.States(), ledger.State(name)) {
+			return nil, asking("state", "PENDING, PROCESSING, FAILED or RESOLVED")
+		}
+		states = append(states, ledger.State(name))
+	}
+	return states, nil
 }
 
 func groupURL(fingerprint string) string {
@@ -128,6 +190,8 @@ type letterPage struct {
 	History api.History
 	Payload *payloadView
 	Open    bool // a person can decide on it
+	Closed  bool // a person or a rule closed it, so that it can be reopened
+	Spans   []string
 }
 
 // payloadView is a payload as text.
@@ -155,6 +219,12 @@ func (c *Console) letter(in *request) (page, error) {
 		return page{}, err
 	}
 	body := letterPage{Letter: l, History: h, Code: c.explained(in, l.Code), Open: l.State == ledger.Pending || l.State == ledger.Failed}
+	if n := len(h.Events); n > 0 {
+		body.Closed = l.State == ledger.Resolved && l.ArchivedIn == "" && lastMove(h.Events).Act == ledger.Closed
+	}
+	for _, s := range spans {
+		body.Spans = append(body.Spans, s.Name)
+	}
 	if in.URL.Query().Get("payload") != "" {
 		p, err := c.ask.LetterPayload(in.ctx(), in.who, l.ID)
 		if err != nil {
@@ -163,6 +233,16 @@ func (c *Console) letter(in *request) (page, error) {
 		body.Payload = payloadOf(p)
 	}
 	return page{name: "letter", title: "Dead letter", body: body}, nil
+}
+
+// lastMove is the last event that changed the state.
+func lastMove(events []api.Event) api.Event {
+	for i := len(events) - 1; i > 0; i-- {
+		if events[i].From != events[i].To {
+			return events[i]
+		}
+	}
+	return events[0]
 }
 
 func isHex(id string) bool {
@@ -223,7 +303,7 @@ func (c *Console) dryRun(in *request) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	f := frozen{By: in.who.Name, Filter: ledger.Filter{Fingerprint: g.Fingerprint, States: openStates, To: at}, Count: g.Counts.Pending + g.Counts.Failed, Until: in.now.Add(dryRunLasts)}
+	f := frozen{By: in.who.Name, Act: ledger.Retried, Filter: ledger.Filter{Fingerprint: g.Fingerprint, States: openStates, To: at}, Count: g.Counts.Pending + g.Counts.Failed, Until: in.now.Add(dryRunLasts)}
 	body := dryRunPage{Group: g, Count: f.Count, At: at}
 	if in.who.Role < api.Admin {
 		body.Most = c.ask.OperatorLimit()
@@ -241,10 +321,7 @@ func (c *Console) dryRun(in *request) (page, error) {
 
 // retry makes a job of a dry run: its filter, and no more letters than it counted.
 func (c *Console) retry(in *request) (page, error) {
-	f, err := c.open(in, in.PostForm.Get("dry_run"))
-	if errors.Is(err, errSeal) || err == nil && f.Filter.Fingerprint != in.PathValue("fingerprint") {
-		return page{}, &api.Problem{Status: http.StatusConflict, Detail: "The dry run is not known here, or older than 15 minutes.", Hint: "Go back to the group and make another."}
-	}
+	f, err := c.thawed(in, "dry_run", ledger.Retried)
 	if err != nil {
 		return page{}, err
 	}

@@ -18,6 +18,7 @@ const dryRunLasts = 15 * time.Minute
 // it cannot reach letters that were not counted.
 type frozen struct {
 	By     string        `json:"by"`
+	Act    ledger.Act    `json:"act"` // that it allows
 	Filter ledger.Filter `json:"filter"`
 	Count  int64         `json:"count"`
 	Until  time.Time     `json:"until"`

@@ -17,6 +17,14 @@ var (
 	ErrLost = errors.New("it has another owner now")
 )
 
+// AmbiguousError is an [ErrAmbiguous] with the first whole ids that fit.
+type AmbiguousError struct{ IDs []string }
+
+func (*AmbiguousError) Error() string { return ErrAmbiguous.Error() }
+
+// Is reports whether target is [ErrAmbiguous].
+func (*AmbiguousError) Is(target error) bool { return target == ErrAmbiguous }
+
 // RefusedError says that the state of a dead letter does not allow the request. Nothing was changed.
 type RefusedError struct {
 	ID    string
@@ -184,6 +192,9 @@ type Job struct {
 	Note      string    // its present activity, or why it stopped
 	StoppedBy string
 	Owner     string
+	// Vouched says that a desk verified Operator. ApprovedBy is the second person of a job that needs one; empty: none.
+	Vouched    bool
+	ApprovedBy string
 }
 
 // Open returns how many of its retries have not ended.
@@ -194,10 +205,11 @@ type JobState string
 
 // The states of a job.
 const (
-	JobWaiting JobState = "WAITING" // until a desk takes it
-	JobRunning JobState = "RUNNING"
-	JobStopped JobState = "STOPPED" // by a person or by itself; it can be resumed
-	JobDone    JobState = "DONE"
+	JobProposed JobState = "PROPOSED" // it waits for a second person
+	JobWaiting  JobState = "WAITING"  // until a desk takes it
+	JobRunning  JobState = "RUNNING"
+	JobStopped  JobState = "STOPPED" // by a person or by itself; it can be resumed
+	JobDone     JobState = "DONE"
 )
 
 // Jobs manages jobs.
@@ -233,4 +245,5 @@ type Book interface {
 	Upkeep
 	Reader
 	Jobs
+	Cases
 }

@@ -35,6 +35,12 @@ type Filter struct {
 	Partition   *int32        `json:"partition,omitempty"` // original
 	// AttemptsBelow chooses letters with fewer attempts; 0: any number.
 	AttemptsBelow int `json:"attempts_below,omitempty"`
+	// Snoozed chooses by whether letters are snoozed, and Assigned by who looks after them; [Nobody] stands for nobody.
+	// Jobs take neither, because a desk of an earlier release would not heed it.
+	Snoozed  Snoozing `json:"snoozed,omitempty"`
+	Assigned string   `json:"assigned,omitempty"`
+	// Free chooses letters that are not snoozed and that no rule decides about. It is for the schedule.
+	Free bool `json:"-"`
 }
 
 // MinFingerprint is the least number of characters of a fingerprint in a filter.
@@ -68,6 +74,12 @@ func (f Filter) Validate() error {
 	}
 	if f.Partition != nil && *f.Partition < 0 {
 		problem("partition", "partitions are numbered from 0")
+	}
+	if f.Snoozed != SnoozedToo && f.Snoozed != NotSnoozed && f.Snoozed != OnlySnoozed {
+		problem("snoozed", "there are no and only")
+	}
+	if len(f.Assigned) > LongestName || !utf8.ValidString(f.Assigned) || strings.ContainsRune(f.Assigned, 0) {
+		problem("assigned", "nobody has such a name")
 	}
 	if f.AttemptsBelow < 0 {
 		problem("attempts_below", "attempts are counted from 0")
@@ -109,6 +121,11 @@ type Group struct {
 	FirstSeen time.Time // of the group, independent of the filter
 	Oldest    time.Time // first failure of the oldest unresolved letter; zero: none
 	Newest    time.Time // last failure
+	// Assigned looks after the group; empty: nobody. SnoozedUntil is when the whole group comes back; zero: it is not
+	// snoozed. Snoozed counts its open letters that are snoozed; with a time range it may count others of the group.
+	Assigned     string
+	SnoozedUntil time.Time
+	Snoozed      int64
 }
 
 // Open returns how many letters of the group are not resolved.

@@ -52,7 +52,7 @@ func TestMoves_EndAtResolved(t *testing.T) {
 	t.Parallel()
 	for _, m := range Moves() {
 		switch {
-		case m.From == Resolved && m.To != "":
+		case m.From == Resolved && m.To != "" && m != (Move{Resolved, Pending, Reopened}):
 			t.Errorf("%+v: what is resolved stays so", m)
 		case m.From == "" && m.To != Pending && m != (Move{"", Resolved, Restored}), m.To == "" && m.From != Resolved:
 			t.Errorf("%+v", m)

@@ -96,6 +96,10 @@ type Entry struct {
 	ArchivedIn  string    // name of the archive that has its present content, or empty
 	// Withheld is the length of a value that the source knows and does not show; nil: Value is the value.
 	Withheld *int
+	// Assigned looks after it, or after its group; empty: nobody. SnoozedUntil is when it comes back to the open ones,
+	// by its own snooze or its group's; zero: it is not snoozed.
+	Assigned     string
+	SnoozedUntil time.Time
 }
 
 // Others returns the letters that hold none of the decisions, or their record, first read at these places.

@@ -77,6 +77,7 @@ const (
 type ProposalError struct {
 	ID      int64 // 0: it was not made
 	Because Because
+	Of      string // of an edit; else rule or job
 }
 
 func (e *ProposalError) Error() string {
@@ -91,11 +92,18 @@ func (e *ProposalError) Error() string {
 	if e.ID == 0 {
 		return "nothing was proposed: " + text
 	}
-	return fmt.Sprintf("proposal %d is not approved: %s", e.ID, text)
+	of := e.Of
+	if of == "" {
+		of = "proposal"
+	}
+	return fmt.Sprintf("%s %d is not approved: %s", of, e.ID, text)
 }
 
 // Hint returns advice.
 func (e *ProposalError) Hint() string {
+	if e.Of != "" && (e.Because == BecauseEnded || e.Because == BecauseName || e.Because == BecauseExpired) {
+		return map[string]string{"rule": "`docket dlq rules list --all` shows it; `docket dlq rules remove` withdraws it", "job": "`docket jobs show` shows it; `docket jobs stop` withdraws it"}[e.Of]
+	}
 	return map[Because]string{
 		BecauseEnded:    "`docket dlq proposals --all` shows by whom",
 		BecauseExpired:  "propose the edit again",

@@ -23,7 +23,7 @@ func States() []State { return []State{Pending, Processing, Failed, Resolved} }
 // Act is the act that moved a dead letter, as in the audit.
 type Act string
 
-// The acts. Each is done by one function, in [Intake], [Decider], [Proposals], [Relay], [Watch] and [Upkeep].
+// The acts. Each is done by one function, in [Intake], [Decider], [Proposals], [Relay], [Watch], [Upkeep] and [Cases].
 const (
 	Entered    Act = "entered"     // it was read from a dead-letter topic
 	Retried    Act = "retried"     // it is to be put back on its original topic
@@ -40,6 +40,9 @@ const (
 	Proposed   Act = "proposed"    // a person proposed an edit for a second one; the state stays
 	Approved   Act = "approved"    // a second person approved, and the next line is the edit; the state stays
 	Rejected   Act = "rejected"    // a person ended a proposal; the state stays
+	Reopened   Act = "reopened"    // a person says that a closed one is not done
+	Assigned   Act = "assigned"    // somebody looks after it, or nobody any more; the state stays
+	Snoozed    Act = "snoozed"     // it is hidden until a time, or no longer; the state stays
 )
 
 // Move is a legal transition.
@@ -65,6 +68,7 @@ func Moves() []Move {
 		{Pending, Resolved, Closed},
 		{Failed, Resolved, Closed},
 		{Resolved, "", Removed},
+		{Resolved, Pending, Reopened},
 		{"", Resolved, Restored},
 	}
 }

@@ -22,6 +22,7 @@ type alertLedger struct {
 
 	mu     sync.Mutex
 	counts map[ledger.State]int64
+	asleep int64 // letters that are snoozed
 	lines  []ledger.ReportLine
 	found  map[string]time.Time
 	notes  map[string]alertNote
@@ -50,6 +51,12 @@ func (b *alertLedger) set(change func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	change()
+}
+
+func (b *alertLedger) Snoozed(context.Context) (int64, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.asleep, b.err
 }
 
 // looked returns how often a desk checked.

@@ -24,6 +24,7 @@ type AlertConfig struct {
 // AlertBook is the part of the ledger that alerts need. Each [ledger.Book] is one.
 type AlertBook interface {
 	Counts(ctx context.Context, f ledger.Filter) (map[ledger.State]int64, error)
+	Snoozed(ctx context.Context) (int64, error)
 	Report(ctx context.Context) ([]ledger.ReportLine, error)
 	Duty(ctx context.Context, name, holder string, every, lease time.Duration) (mine bool, err error)
 	DutyDone(ctx context.Context, name, holder string) error

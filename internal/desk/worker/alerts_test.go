@@ -45,6 +45,23 @@ func TestAlerts_RaisedRepeatedAndResolved(t *testing.T) {
 	})
 }
 
+func TestAlerts_SnoozedAreMuted(t *testing.T) {
+	t.Parallel()
+	alertBubble(t, func(t *testing.T, b *alertLedger, in *alertInbox) {
+		b.open(10)
+		b.set(func() { b.asleep = 1 })
+		runAlerts(t, alertConfig, b, nil, in)
+		pass(5 * time.Minute)
+		in.expect(t, "one is snoozed")
+		b.set(func() { b.asleep = 0 })
+		pass(time.Minute)
+		in.expect(t, "it came back", "alert unresolved: 10 dead letters are open")
+		b.set(func() { b.asleep = 9 })
+		pass(time.Minute)
+		in.expect(t, "snoozed again", "resolved unresolved: 1 dead letters are open and not snoozed, below the threshold again")
+	})
+}
+
 func TestAlerts_DoubledIsRepeatedEarly(t *testing.T) {
 	t.Parallel()
 	alertBubble(t, func(t *testing.T, b *alertLedger, in *alertInbox) {

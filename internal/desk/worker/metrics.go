@@ -21,6 +21,10 @@ type Metrics struct {
 	surplusOldest      surplusAge
 	forced             prometheus.Counter
 	horizon            horizonMetric
+	snoozed            prometheus.Gauge
+	rules              *prometheus.GaugeVec
+	ruleActs           *prometheus.CounterVec
+	ruleStops          prometheus.Counter
 }
 
 // NewMetrics makes the desk's metrics and registers them.
@@ -41,6 +45,15 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m.forced = prometheus.NewCounter(prometheus.CounterOpts{Name: "docket_desk_surplus_forced_total",
 		Help: "Dead letters that entered the ledger beyond the limit, because Kafka was about to delete them and no archive took them."})
 	reg.MustRegister(m.entered, m.published, m.letters, m.hold, m.leftOff, m.unarchived, m.unmarked, m.surplus, &m.surplusOldest, m.forced, &m.horizon)
+	m.snoozed = prometheus.NewGauge(prometheus.GaugeOpts{Name: "docket_desk_letters_snoozed", Help: "Open dead letters that are snoozed. They are in docket_desk_letters, too."})
+	m.rules = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "docket_desk_rules", Help: "Rules of groups of dead letters that hold or wait for a second person, by state."}, []string{"state"})
+	m.ruleActs = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "docket_desk_rule_letters_total", Help: "Dead letters that rules moved, by act."}, []string{"act"})
+	m.ruleStops = prometheus.NewCounter(prometheus.CounterOpts{Name: "docket_desk_rules_stopped_total", Help: "Rules that stopped themselves: their retries failed, or they moved as many letters as they may."})
+	reg.MustRegister(m.snoozed, m.rules, m.ruleActs, m.ruleStops)
+	m.Rules(nil)
+	for _, act := range []ledger.Act{ledger.Retried, ledger.Closed} {
+		m.ruleActs.WithLabelValues(string(act))
+	}
 	for _, state := range ledger.SurplusStates() {
 		m.surplus.WithLabelValues(string(state))
 	}
@@ -80,6 +93,24 @@ func (m *Metrics) Letters(n map[ledger.State]int64) {
 		m.letters.WithLabelValues(string(state)).Set(float64(n[state]))
 	}
 }
+
+// Snoozed sets the number of snoozed letters.
+func (m *Metrics) Snoozed(letters int64) { m.snoozed.Set(float64(letters)) }
+
+// Rules sets the number of rules by state.
+func (m *Metrics) Rules(n map[ledger.RuleState]int64) {
+	for _, state := range []ledger.RuleState{ledger.RuleProposed, ledger.RuleActive} {
+		m.rules.WithLabelValues(string(state)).Set(float64(n[state]))
+	}
+}
+
+// RuleActed counts letters that rules moved.
+func (m *Metrics) RuleActed(act ledger.Act, letters int) {
+	m.ruleActs.WithLabelValues(string(act)).Add(float64(letters))
+}
+
+// RuleStopped counts rules that stopped themselves.
+func (m *Metrics) RuleStopped() { m.ruleStops.Inc() }
 
 // LeftOff sets the number of days that no search finds.
 func (m *Metrics) LeftOff(days int64) { m.leftOff.Set(float64(days)) }

@@ -95,6 +95,13 @@ type Observer interface {
 	Forced(letters int)
 	// Held reports that a partition holds for a reason until release is called.
 	Held(reason string) (release func())
+	// Snoozed reports the number of letters that are snoozed and not resolved.
+	Snoozed(letters int64)
+	// Rules reports the number of rules that hold or wait, by state.
+	Rules(n map[ledger.RuleState]int64)
+	// RuleActed counts letters that rules moved, and RuleStopped the rules that stopped themselves.
+	RuleActed(act ledger.Act, letters int)
+	RuleStopped()
 	// Horizons reports the state of the topics, valid for this long.
 	Horizons(lines []HorizonLine, good time.Duration)
 }
@@ -110,6 +117,10 @@ func (unobserved) Unarchived(int64)                      {}
 func (unobserved) Unmarked(int64)                        {}
 func (unobserved) Surplus(ledger.SurplusSums)            {}
 func (unobserved) Forced(int)                            {}
+func (unobserved) Snoozed(int64)                         {}
+func (unobserved) Rules(map[ledger.RuleState]int64)      {}
+func (unobserved) RuleActed(ledger.Act, int)             {}
+func (unobserved) RuleStopped()                          {}
 func (unobserved) Held(string) (release func())          { return func() {} }
 func (unobserved) Horizons([]HorizonLine, time.Duration) {}
 

@@ -166,12 +166,12 @@ func (s *Schedule) backoff(failures int) time.Duration {
 }
 
 // portion moves at most a portion of letters of one kind, if the table takes a known-good row, so that an outage
-// spends no attempts.
+// spends no attempts. Snoozes and rules win: it leaves those letters out.
 func (s *Schedule) portion(ctx context.Context, kind envelope.Kind, before time.Time) (int, error) {
 	if err := s.table.Probe(ctx, time.Now()); err != nil {
 		return 0, fmt.Errorf("probe the table: %w", err)
 	}
-	pending := ledger.Filter{Kind: kind, States: []ledger.State{ledger.Pending}, AttemptsBelow: s.cfg.MaxAttempts}
+	pending := ledger.Filter{Kind: kind, States: []ledger.State{ledger.Pending}, AttemptsBelow: s.cfg.MaxAttempts, Free: true}
 	ids, err := s.book.RetryMatching(ctx, pending, before, s.cfg.Portion, s.cfg.Lease, ledger.Actor{Name: scheduleDuty, Why: "time can heal it"})
 	if err != nil {
 		return 0, fmt.Errorf("retry letters: %w", err)

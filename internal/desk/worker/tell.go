@@ -51,13 +51,21 @@ func (a *Alerts) checkUnresolved(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
+	snoozed, err := a.book.Snoozed(ctx)
+	if err != nil {
+		return err
+	}
+	a.cfg.Observer.Snoozed(snoozed)
 	open := counts[ledger.Pending] + counts[ledger.Processing] + counts[ledger.Failed]
-	level := open
-	if open < a.cfg.Threshold {
+	level := max(0, open-snoozed) // a snooze mutes alerts
+	if level < a.cfg.Threshold {
 		level = 0
 	}
 	state := fmt.Sprintf("%s pending, %s processing, %s failed; the threshold is %s",
 		thousands(counts[ledger.Pending]), thousands(counts[ledger.Processing]), thousands(counts[ledger.Failed]), thousands(a.cfg.Threshold))
+	if snoozed > 0 {
+		state += fmt.Sprintf("; %s of them are snoozed and do not count for it", thousands(snoozed))
+	}
 	return a.alarm(ctx, now, "unresolved", level, a.cfg.Repeat,
 		func(why alertReason) notify.Message {
 			title := fmt.Sprintf("%s dead letters are open", thousands(open))
@@ -70,7 +78,11 @@ func (a *Alerts) checkUnresolved(ctx context.Context, now time.Time) error {
 			return notify.Message{Title: title, Severity: notify.Warning, Lines: []string{state, "docket dlq groups shows the causes."}}
 		},
 		func() notify.Message {
-			return notify.Message{Title: fmt.Sprintf("%s dead letters are open, below the threshold again", thousands(open)), Lines: []string{state}}
+			title := fmt.Sprintf("%s dead letters are open, below the threshold again", thousands(open))
+			if snoozed > 0 {
+				title = fmt.Sprintf("%s dead letters are open and not snoozed, below the threshold again", thousands(max(0, open-snoozed)))
+			}
+			return notify.Message{Title: title, Lines: []string{state}}
 		})
 }
 

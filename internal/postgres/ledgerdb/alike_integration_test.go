@@ -44,7 +44,7 @@ func TestAlike_ModelInMemory(t *testing.T) {
 	}
 	defer func() { _ = conn.Close(context.Background()) }()
 	rapid.Check(t, func(rt *rapid.T) {
-		d.Exec(t, `SET session_replication_role = replica; TRUNCATE dead_letters, dead_letter_proposals, dead_letter_decisions, dead_letter_audit, dead_letter_edits, dead_letter_outbox, dead_letter_counts, dead_letter_days, dead_letter_duties, dead_letter_notes,
+		d.Exec(t, `SET session_replication_role = replica; TRUNCATE dead_letters, dead_letter_cases, dead_letter_rule_acts, dead_letter_proposals, dead_letter_decisions, dead_letter_audit, dead_letter_edits, dead_letter_outbox, dead_letter_counts, dead_letter_days, dead_letter_duties, dead_letter_notes,
 			dead_letter_jobs, dead_letter_job_ends, dead_letter_growth, dead_letter_surplus`)
 		a := &alike{d: d, conn: conn, offset: 1000, hour: noon.Truncate(time.Hour)}
 		most := rapid.SampledFrom([]int{0, 1, 3}).Draw(rt, "letters of a client in an hour")

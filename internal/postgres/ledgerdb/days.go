@@ -18,7 +18,7 @@ const day = 24 * time.Hour
 // countersSQL is a statement that gives group_id, state and n for what f chooses, several rows of one group and state among
 // them. It is empty where the counters do not know, or where it is as good to read the dead letters themselves.
 func (l *Ledger) countersSQL(ctx context.Context, tx pgx.Tx, f ledger.Filter) (sql string, args []any, err error) {
-	if f.AttemptsBelow > 0 {
+	if f.AttemptsBelow > 0 || looked(f) {
 		return "", nil, nil
 	}
 	if !dated(f) && !placed(f) {

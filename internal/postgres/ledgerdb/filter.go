@@ -65,6 +65,9 @@ func innerSQL(f ledger.Filter, args *[]any) string {
 	if f.AttemptsBelow > 0 {
 		of += " AND d.attempts < " + db.Arg(args, f.AttemptsBelow) + "::int"
 	}
+	if looked(f) {
+		of += " AND " + casesSQL(f, args)
+	}
 	return of
 }
 

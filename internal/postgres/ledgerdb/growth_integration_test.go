@@ -365,7 +365,7 @@ func TestBounded_ArchivedComesBack(t *testing.T) {
 		h.refused, h.places, h.decision_ids, h.decision_ts AS times, h.hashes
 		FROM dead_letters d JOIN dead_letter_groups g USING (group_id) LEFT JOIN dead_letter_decisions h USING (dead_letter_id)) r`
 	const unlike = `UPDATE dead_letters SET state = 'PENDING', changed_at = '2020-01-01', changed_act = 'entered', changed_by = 'x', why = 'x', seen_at = '2020-01-01', archived_in = NULL`
-	wipe := pgtest.Unwatched + `TRUNCATE dead_letters, dead_letter_proposals, dead_letter_decisions, dead_letter_audit, dead_letter_groups RESTART IDENTITY`
+	wipe := pgtest.Unwatched + `TRUNCATE dead_letters, dead_letter_cases, dead_letter_rule_acts, dead_letter_proposals, dead_letter_decisions, dead_letter_audit, dead_letter_groups RESTART IDENTITY`
 	d.Entered(letters...)
 	d.Exec(t, pgtest.Unwatched+unlike)
 	want := d.Text(row)

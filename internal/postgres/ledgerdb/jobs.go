@@ -17,7 +17,7 @@ var _ ledger.Jobs = (*Ledger)(nil)
 
 // jobSQL are the columns of a job, of dead_letter_jobs j. Counters have how its retries ended.
 const jobSQL = `j.job_id, j.act, j.filter::text, j.rate, j.most, j.state, j.operator, j.reason, j.matched, j.sent, ends.stored, ends.dead, ends.refused,
-	j.created_at, j.started_at, j.ended_at, j.note, j.stopped_by, coalesce(j.owner, '')`
+	j.created_at, j.started_at, j.ended_at, j.note, j.stopped_by, coalesce(j.owner, ''), j.vouched, coalesce(j.approved_by, '')`
 
 // endsSQL sums up how the retries of job j ended. One that was withdrawn was never published and counts as refused.
 const endsSQL = ` CROSS JOIN LATERAL (SELECT coalesce(sum(e.n) FILTER (WHERE e.outcome = 'stored'), 0)::bigint AS stored,
@@ -28,7 +28,7 @@ func scanJob(r pgx.CollectableRow) (j ledger.Job, err error) {
 	var filter string
 	var started, ended *time.Time
 	if err := r.Scan(&j.ID, &j.Act, &filter, &j.Rate, &j.Limit, &j.State, &j.Operator, &j.Reason, &j.Matched, &j.Sent, &j.Stored, &j.Dead, &j.Refused,
-		&j.CreatedAt, &started, &ended, &j.Note, &j.StoppedBy, &j.Owner); err != nil {
+		&j.CreatedAt, &started, &ended, &j.Note, &j.StoppedBy, &j.Owner, &j.Vouched, &j.ApprovedBy); err != nil {
 		return j, err
 	}
 	j.CreatedAt, j.StartedAt, j.EndedAt = j.CreatedAt.UTC(), utc(started), utc(ended)
@@ -86,8 +86,8 @@ func (l *Ledger) CreateJob(ctx context.Context, j ledger.Job) (made ledger.Job, 
 		if err != nil {
 			return err
 		}
-		made, err = changed(ctx, tx, ledger.ErrNotFound, `INSERT INTO dead_letter_jobs (act, filter, rate, most, operator, reason, matched)
-			VALUES ($1, $2::jsonb, $3, $4, $5, $6, $7)`, string(j.Act), string(filter), j.Rate, j.Limit, j.Operator, j.Reason, counts[ledger.Pending]+counts[ledger.Failed])
+		made, err = changed(ctx, tx, ledger.ErrNotFound, `INSERT INTO dead_letter_jobs (act, filter, rate, most, operator, reason, matched, vouched)
+			VALUES ($1, $2::jsonb, $3, $4, $5, $6, $7, $8)`, string(j.Act), string(filter), j.Rate, j.Limit, j.Operator, j.Reason, counts[ledger.Pending]+counts[ledger.Failed], j.Vouched)
 		return err
 	})
 	return made, err
@@ -103,6 +103,8 @@ func askedFor(j ledger.Job) error {
 		return problem("reason", "say why")
 	case j.Act != ledger.Retried && j.Act != ledger.Closed:
 		return problem("act", "a job retries or resolves")
+	case j.Filter.Snoozed != ledger.SnoozedToo || j.Filter.Assigned != "":
+		return problem("filter", "a job takes no choice by snooze or person")
 	case !(j.Rate >= 0) || j.Rate > 1e9: // NaN is neither
 		return problem("rate", "give dead letters a second, 0 for as fast as it goes")
 	case j.Limit < 0:
@@ -153,13 +155,13 @@ func (l *Ledger) ListJobs(ctx context.Context, n int) (found []ledger.Job, err e
 // StopJob stops a job that has not ended. One that is stopped or done stays as it is.
 func (l *Ledger) StopJob(ctx context.Context, id int64, why string, by ledger.Actor) (ledger.Job, error) {
 	return l.turnJob(ctx, "stop a job", id, by, `UPDATE dead_letter_jobs SET state = 'STOPPED', stopped_by = $2, note = $3, ended_at = clock_timestamp(),
-		owner = NULL, lease_until = NULL WHERE job_id = $1 AND state IN ('WAITING', 'RUNNING')`, id, by.Name, why)
+		owner = NULL, lease_until = NULL WHERE job_id = $1 AND state IN ('PROPOSED', 'WAITING', 'RUNNING')`, id, by.Name, why)
 }
 
 // ResumeJob lets a STOPPED job wait for a desk again. It adds the person and the reason to the job's reason, which the audit
 // of each letter gets. A job that is WAITING, RUNNING or DONE stays as it is.
 func (l *Ledger) ResumeJob(ctx context.Context, id int64, by ledger.Actor) (ledger.Job, error) {
-	return l.turnJob(ctx, "resume a job", id, by, `UPDATE dead_letter_jobs SET state = 'WAITING', note = 'resumed by ' || $2::text, stopped_by = '',
+	return l.turnJob(ctx, "resume a job", id, by, `UPDATE dead_letter_jobs SET state = CASE WHEN proposed AND approved_by IS NULL THEN 'PROPOSED' ELSE 'WAITING' END, note = 'resumed by ' || $2::text, stopped_by = '',
 		reason = reason || '; resumed by ' || $2::text || CASE $3::text WHEN '' THEN '' ELSE ': ' || $3 END,
 		ended_at = NULL, owner = NULL, lease_until = NULL WHERE job_id = $1 AND state = 'STOPPED'`, id, by.Name, by.Why)
 }

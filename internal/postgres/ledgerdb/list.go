@@ -108,7 +108,7 @@ type combination struct {
 // newest looked up. Where many do, the page is most likely among the newest of all. If it is not, each is looked up after all.
 func (s *listing) entries(ctx context.Context) ([]ledger.Entry, error) {
 	f := s.filter
-	if f.Fingerprint == "" && f.Kind == "" && f.Code == "" && f.Path == "" && len(f.States) == 0 {
+	if f.Fingerprint == "" && f.Kind == "" && f.Code == "" && f.Path == "" && len(f.States) == 0 && !looked(f) {
 		return s.newest(ctx, 0)
 	}
 	combinations, err := s.combinations(ctx)
@@ -131,7 +131,7 @@ func (s *listing) entries(ctx context.Context) ([]ledger.Entry, error) {
 func (s *listing) combinations(ctx context.Context) ([]combination, error) {
 	var args []any
 	rows, err := s.tx.Query(ctx, `SELECT c.group_id, c.path, c.state::text, sum(c.n)::bigint FROM dead_letter_counts c WHERE `+
-		counterSQL(s.filter, &args)+` GROUP BY 1, 2, c.state HAVING sum(c.n) > 0`, args...)
+		counterSQL(s.filter, &args)+awakeSQL(s.filter)+` GROUP BY 1, 2, c.state HAVING sum(c.n) > 0`, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -139,6 +139,14 @@ func (s *listing) combinations(ctx context.Context) ([]combination, error) {
 		err = r.Scan(&c.group, &c.path, &c.state, &c.n)
 		return c, err
 	})
+}
+
+// awakeSQL leaves out groups that are snoozed as a whole, so that none of their letters is looked at.
+func awakeSQL(f ledger.Filter) string {
+	if f.Snoozed != ledger.NotSnoozed {
+		return ""
+	}
+	return ` AND (c.state = 'RESOLVED' OR c.group_id NOT IN (SELECT group_id FROM dead_letter_rules WHERE act = 'snoozed' AND topic = '' AND state = 'ACTIVE' AND ends_at > now()))`
 }
 
 // newestFirst is the order of a list, of dead_letters d.
@@ -151,7 +159,7 @@ func (s *listing) newest(ctx context.Context, among int) ([]ledger.Entry, error)
 	from := "dead_letters d"
 	if among > 0 {
 		columns := "d.last_failed_at, d.dead_letter_id, d.group_id, d.path, d.state, d.origin_partition"
-		if s.filter.Topic != "" {
+		if s.filter.Topic != "" || looked(s.filter) {
 			columns += ", d.origin_topic"
 		}
 		if s.filter.AttemptsBelow > 0 {

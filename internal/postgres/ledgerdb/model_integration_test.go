@@ -57,7 +57,7 @@ func TestModel_OfTheTables(t *testing.T) {
 	}
 	defer func() { _ = conn.Close(context.Background()) }()
 	rapid.Check(t, func(rt *rapid.T) {
-		d.Exec(t, `SET session_replication_role = replica; TRUNCATE dead_letters, dead_letter_proposals, dead_letter_decisions, dead_letter_audit, dead_letter_edits, dead_letter_outbox, dead_letter_counts`)
+		d.Exec(t, `SET session_replication_role = replica; TRUNCATE dead_letters, dead_letter_cases, dead_letter_rule_acts, dead_letter_proposals, dead_letter_decisions, dead_letter_audit, dead_letter_edits, dead_letter_outbox, dead_letter_counts`)
 		m := &ledgerModel{d: d, conn: conn, letters: map[string]*modelLetter{}, removed: map[string]bool{}, sendings: map[int64]*modelSending{}, offset: 1000}
 		rt.Repeat(map[string]func(*rapid.T){
 			"": m.check, "enter": m.enter, "again": m.again, "retry": m.retry, "resolve": m.resolve, "edit": m.edit, "claim": m.claim, "publish": m.publish,

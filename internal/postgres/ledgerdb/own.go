@@ -10,5 +10,7 @@ import (
 func isOwn(err error) bool {
 	var refused *ledger.RefusedError
 	var invalid *ledger.InvalidError
-	return errors.As(err, &refused) || errors.As(err, &invalid) || errors.Is(err, ledger.ErrBadPage) || errors.Is(err, ledger.ErrNotFound) || errors.Is(err, ledger.ErrAmbiguous) || errors.Is(err, ledger.ErrLost)
+	var second *ledger.ProposalError
+	var exists *ledger.RuleExistsError
+	return errors.As(err, &refused) || errors.As(err, &invalid) || errors.As(err, &second) || errors.As(err, &exists) || errors.Is(err, ledger.ErrBadPage) || errors.Is(err, ledger.ErrNotFound) || errors.Is(err, ledger.ErrAmbiguous) || errors.Is(err, ledger.ErrLost)
 }

@@ -23,26 +23,28 @@ const (
 
 	entryOriginSQL = `d.origin_topic, d.origin_partition, d.origin_offset, `
 	entryRestSQL   = `d.origin_timestamp, d.found_topic, d.found_partition, d.found_offset, d.found_at, d.attempts, d.edited, d.first_failed_at, d.last_failed_at, d.seen_at,
-	d.changed_at, d.changed_by, d.why, coalesce(d.owner, ''), d.lease_until, coalesce(d.job_id, 0), coalesce(d.parent_id, ''), coalesce(d.archived_in, '')`
+	d.changed_at, d.changed_by, d.why, coalesce(d.owner, ''), d.lease_until, coalesce(d.job_id, 0), coalesce(d.parent_id, ''), coalesce(d.archived_in, ''), ` + assignedSQL + `, ` + untilSQL
 	payloadSQL = entrySQL + `, d.key, d.value, d.headers::text`
 )
 
 const (
 	minPrefix = 6
 	idLength  = 64
+	// mostCandidates is how many ids are named that begin alike.
+	mostCandidates = 10
 )
 
 // scanEntry reads what entrySQL asked for, and what it is followed by into more.
 func scanEntry(r pgx.CollectableRow, more ...any) (e ledger.Entry, err error) {
-	var decided, origin, lease *time.Time
+	var decided, origin, lease, snoozed *time.Time
 	c := &e.Cause
 	err = r.Scan(append([]any{
 		&e.ID, &e.State, &e.Fingerprint, &c.Kind, &c.Code, &c.Table, &c.Column, &c.Constraint, &c.Message,
 		&e.Path, &e.DecisionID, &decided, &e.Origin.Topic, &e.Origin.Partition, &e.Origin.Offset, &e.Origin.Index, &origin,
 		&e.Found.Topic, &e.Found.Partition, &e.Found.Offset, &e.Found.Stamp, &e.Attempts, &e.Edited, &e.FirstFailedAt, &e.FailedAt, &e.SeenAt,
-		&e.ChangedAt, &e.ChangedBy, &e.Why, &e.Owner, &lease, &e.Job, &e.Parent, &e.ArchivedIn,
+		&e.ChangedAt, &e.ChangedBy, &e.Why, &e.Owner, &lease, &e.Job, &e.Parent, &e.ArchivedIn, &e.Assigned, &snoozed,
 	}, more...)...)
-	e.DecisionTime, e.Origin.Timestamp, e.LeaseUntil = utc(decided), utc(origin), utc(lease)
+	e.DecisionTime, e.Origin.Timestamp, e.LeaseUntil, e.SnoozedUntil = utc(decided), utc(origin), utc(lease), utc(snoozed)
 	for _, t := range []*time.Time{&e.Found.Stamp, &e.FirstFailedAt, &e.FailedAt, &e.SeenAt, &e.ChangedAt} {
 		*t = t.UTC()
 	}
@@ -80,10 +82,14 @@ func (l *Ledger) Show(ctx context.Context, id string) (ledger.Entry, error) {
 		return ledger.Entry{}, ledger.ErrNotFound
 	}
 	var found []ledger.Entry
+	var ids []string
 	err := l.look(ctx, "show a dead letter", func(ctx context.Context, tx pgx.Tx) (err error) {
 		// All ids are of 0-9 and a-f, in the order of bytes: g is after every one that begins like this.
-		rows, err := tx.Query(ctx, `SELECT `+payloadSQL+` FROM dead_letters d JOIN dead_letter_groups g USING (group_id)
-			WHERE d.dead_letter_id >= $1 AND d.dead_letter_id < $2 ORDER BY d.dead_letter_id LIMIT 2`, id, id+"g")
+		ids, err = textsOf(tx.Query(ctx, `SELECT d.dead_letter_id FROM dead_letters d WHERE d.dead_letter_id >= $1 AND d.dead_letter_id < $2 ORDER BY d.dead_letter_id LIMIT $3::int`, id, id+"g", mostCandidates))
+		if err != nil || len(ids) != 1 {
+			return err
+		}
+		rows, err := tx.Query(ctx, `SELECT `+payloadSQL+` FROM dead_letters d JOIN dead_letter_groups g USING (group_id) WHERE d.dead_letter_id = $1`, ids[0])
 		if err != nil {
 			return err
 		}
@@ -93,10 +99,10 @@ func (l *Ledger) Show(ctx context.Context, id string) (ledger.Entry, error) {
 	switch {
 	case err != nil:
 		return ledger.Entry{}, err
+	case len(ids) > 1:
+		return ledger.Entry{}, &ledger.AmbiguousError{IDs: ids}
 	case len(found) == 0:
 		return ledger.Entry{}, ledger.ErrNotFound
-	case len(found) > 1:
-		return ledger.Entry{}, ledger.ErrAmbiguous
 	}
 	return found[0], nil
 }

@@ -174,16 +174,22 @@ func described(ctx context.Context, tx pgx.Tx, found map[int32]*tally) ([]ledger
 	for id := range found {
 		ids = append(ids, id)
 	}
-	rows, err := tx.Query(ctx, `SELECT group_id, fingerprint, kind, code, "table", "column", "constraint", message, first_seen
-		FROM dead_letter_groups WHERE group_id = ANY($1::int[])`, ids)
+	snoozed, err := snoozedByGroup(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := tx.Query(ctx, `SELECT group_id, fingerprint, kind, code, "table", "column", "constraint", message, first_seen, coalesce(assigned_to, '')
+		FROM dead_letter_groups LEFT JOIN dead_letter_group_cases USING (group_id) WHERE group_id = ANY($1::int[])`, ids)
 	if err != nil {
 		return nil, err
 	}
 	groups, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (g ledger.Group, err error) {
 		var id int32
-		err = r.Scan(&id, &g.Fingerprint, &g.Kind, &g.Code, &g.Table, &g.Column, &g.Constraint, &g.Message, &g.FirstSeen)
+		err = r.Scan(&id, &g.Fingerprint, &g.Kind, &g.Code, &g.Table, &g.Column, &g.Constraint, &g.Message, &g.FirstSeen, &g.Assigned)
 		if t := found[id]; err == nil {
 			g.Counts, g.Paths, g.Oldest, g.Newest = t.counts, t.paths, t.oldest, t.newest
+			s := snoozed[id]
+			g.Snoozed, g.SnoozedUntil = min(s.letters, g.Open()), s.until
 		}
 		g.FirstSeen = g.FirstSeen.UTC()
 		return g, err

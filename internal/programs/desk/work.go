@@ -63,6 +63,7 @@ func (p *Program) work(reg prometheus.Registerer) error {
 		worker.NewTally(historydb.NewReader(p.parts.db.DB), log),
 		worker.NewIndexing(historydb.NewReader(p.parts.db.DB).Index, log),
 		worker.NewJobs(worker.JobsConfig{Holder: holder, LetterLease: s.DeskLease}, book, p.parts.db, log),
+		worker.NewRules(worker.RulesConfig{Holder: holder, LetterLease: s.DeskLease, Observer: metrics}, book, p.parts.db, log),
 		schedule, alerts, channels,
 	}
 	if s.States {

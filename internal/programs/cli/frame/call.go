@@ -130,6 +130,7 @@ func (call Call) Failed(err error) {
 	var proposal *ledger.ProposalError
 	var asked interface{ Hint() string }
 	var alone *ledger.SecondPersonError
+	var ambiguous *ledger.AmbiguousError
 	switch {
 	case errors.As(err, &proposal):
 		hint = proposal.Hint()
@@ -149,6 +150,8 @@ func (call Call) Failed(err error) {
 		hint = asked.Hint()
 	case errors.Is(err, ledger.ErrNotFound):
 		hint = "`docket dlq list`, `docket dlq proposals` and `docket jobs list` show what is there; resolved dead letters are deleted after a while, their audit log stays"
+	case errors.As(err, &ambiguous) && len(ambiguous.IDs) > 0:
+		hint = "those that begin like this:\n  " + strings.Join(ambiguous.IDs, "\n  ")
 	case errors.Is(err, ledger.ErrAmbiguous):
 		hint = "`docket dlq list --wide` prints whole ids"
 	}

@@ -60,6 +60,7 @@ type Book interface {
 	ledger.Decider
 	ledger.Proposals
 	ledger.Reader
+	ledger.Cases
 	CreateJob(ctx context.Context, j ledger.Job) (ledger.Job, error)
 	Job(ctx context.Context, id int64) (ledger.Job, error)
 	ListJobs(ctx context.Context, n int) ([]ledger.Job, error)

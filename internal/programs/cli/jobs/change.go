@@ -51,9 +51,30 @@ func Resume(call frame.Call) *cobra.Command {
 	return m.finish(c)
 }
 
+// Approve makes the command that approves a job.
+func Approve(call frame.Call) *cobra.Command {
+	m := &change{Follower: Follower{call}}
+	m.change = func(ctx context.Context, id int64, by ledger.Actor) (ledger.Job, error) {
+		by.Job = 0
+		return m.Sys.Book.ApproveJob(ctx, id, by)
+	}
+	c := &cobra.Command{
+		Use: "approve JOB [flags]", Short: "Approve a job that somebody else made and that needs a second person", DisableFlagsInUseLine: true,
+		Long: "Approve a job that somebody else made and that needs a second person: with DOCKET_DESK_FOUR_EYES, one that\n" +
+			"resolves many dead letters. The database refuses the name and the login that made it.",
+		Example: "  docket jobs approve 12 --operator oleg --reason 'agreed'", ValidArgsFunction: completeJobs(call),
+	}
+	frame.Usage(c, []string{"DOCKET_DATABASE_URL"}, "a desk takes the job", "no such job, it does not wait for a second person, or the command failed")
+	return m.finish(c)
+}
+
 // finish adds the flags and the work.
 func (m *change) finish(c *cobra.Command) *cobra.Command {
-	m.Declare(c.Flags(), "why you do this: `TEXT` for the job (default \""+m.otherwise+"\")")
+	text := frame.ReasonText
+	if m.otherwise != "" {
+		text = "why you do this: `TEXT` for the job (default \"" + m.otherwise + "\")"
+	}
+	m.Declare(c.Flags(), text)
 	c.RunE = m.Run(m.check)
 	return c
 }

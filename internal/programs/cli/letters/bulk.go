@@ -51,12 +51,20 @@ func (m *mover) makeJob(ctx context.Context, act ledger.Act, filter ledger.Filte
 	if agreed, err := m.agreed(ctx, act, filter, counts, n); err != nil || !agreed {
 		return err
 	}
-	job, err := m.Sys.Book.CreateJob(ctx, ledger.Job{Act: act, Filter: filter, Rate: m.rate, Limit: m.limit, Operator: by.Name, Reason: by.Why})
+	limit := m.limit
+	if m.bound && (limit == 0 || limit > n) {
+		limit = n
+	}
+	job, err := m.Sys.Book.CreateJob(ctx, ledger.Job{Act: act, Filter: filter, Rate: m.rate, Limit: limit, Operator: by.Name, Reason: by.Why})
 	if err != nil {
 		return fmt.Errorf("create the job: %w", err)
 	}
 	if !m.AsJSON {
 		m.Say("job %d: %s %s\n", job.ID, jobs.Verbs[act].Doing, pick.Which(filter))
+	}
+	if job.State == ledger.JobProposed {
+		m.Tell("it waits for a second person: docket jobs approve %d\n", job.ID)
+		m.detach = true
 	}
 	return jobs.Follower{Call: m.Call}.Watch(ctx, job, m.wait, m.detach)
 }

@@ -16,6 +16,7 @@ import (
 type groups struct {
 	frame.Call
 	choose pick.Flags
+	awake
 }
 
 // Groups makes the command that groups dead letters by cause.
@@ -30,6 +31,7 @@ func Groups(call frame.Call) *cobra.Command {
 		Args:    frame.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	gs.choose.Declare(call, c)
+	gs.awake.declare(c)
 	frame.Usage(c, []string{"DOCKET_DATABASE_URL", "DOCKET_KAFKA_BROKERS"}, "listed, also if none matches", "")
 	c.RunE = gs.Run(func([]string) (frame.Work, error) {
 		filter, err := gs.choose.Filter(gs.Now())
@@ -45,6 +47,7 @@ func (gs *groups) grouped(ctx context.Context, filter ledger.Filter) error {
 		beside(false)
 		return err // it names the act
 	}
+	groups = gs.awake.of(groups)
 	if !gs.AsJSON {
 		gs.groupTable(groups)
 	}
@@ -56,7 +59,7 @@ func (gs *groups) grouped(ctx context.Context, filter ledger.Filter) error {
 		}{frame.ListOf(groups, "", groupOf), l})
 	}
 	noteLedger(gs.Call, l)
-	return nil
+	return gs.awake.told(ctx, gs.Call, gs.choose.Given())
 }
 
 func (gs *groups) groupTable(groups []ledger.Group) {

@@ -36,6 +36,8 @@ type jsonEntry struct {
 	Job           int64          `json:"job,omitempty"`
 	Parent        string         `json:"parent,omitempty"`
 	ArchivedIn    string         `json:"archived_in,omitempty"`
+	Assigned      string         `json:"assigned,omitempty"`
+	SnoozedUntil  *time.Time     `json:"snoozed_until,omitempty"`
 }
 
 func entryOf(e ledger.Entry) jsonEntry {
@@ -44,7 +46,7 @@ func entryOf(e ledger.Entry) jsonEntry {
 		Table: e.Cause.Table, Column: e.Cause.Column, Constraint: e.Cause.Constraint, Path: e.Path, DecisionID: e.DecisionID,
 		DecisionTime: frame.UTC(e.DecisionTime), Origin: frame.PositionOf(e.Origin), Found: frame.FoundAt(e.Found), FirstFailedAt: frame.UTC(e.FirstFailedAt),
 		FailedAt: frame.UTC(e.FailedAt), Attempts: e.Attempts, Edited: e.Edited, SeenAt: frame.UTC(e.SeenAt), ChangedAt: frame.UTC(e.ChangedAt),
-		ChangedBy: e.ChangedBy, Why: e.Why, Owner: e.Owner, LeaseUntil: frame.UTC(e.LeaseUntil), Job: e.Job, Parent: e.Parent, ArchivedIn: e.ArchivedIn,
+		ChangedBy: e.ChangedBy, Why: e.Why, Owner: e.Owner, LeaseUntil: frame.UTC(e.LeaseUntil), Job: e.Job, Parent: e.Parent, ArchivedIn: e.ArchivedIn, Assigned: e.Assigned, SnoozedUntil: frame.UTC(e.SnoozedUntil),
 	}
 }
 
@@ -62,13 +64,17 @@ type jsonGroup struct {
 	FirstSeen   *time.Time       `json:"first_seen"`
 	Oldest      *time.Time       `json:"oldest"`
 	Newest      *time.Time       `json:"newest"`
+	Snoozed     int64            `json:"snoozed"`
+	// Of the group as a whole.
+	Assigned     string     `json:"assigned,omitempty"`
+	SnoozedUntil *time.Time `json:"snoozed_until,omitempty"`
 }
 
 func groupOf(g ledger.Group) jsonGroup {
 	return jsonGroup{
 		Fingerprint: g.Fingerprint, Kind: string(g.Kind), Code: g.Code, Table: g.Table, Column: g.Column, Constraint: g.Constraint,
 		Message: g.Message, Open: g.Open(), Counts: countsOf(g.Counts), Paths: append([]string{}, g.Paths...), FirstSeen: frame.UTC(g.FirstSeen),
-		Oldest: frame.UTC(g.Oldest), Newest: frame.UTC(g.Newest),
+		Oldest: frame.UTC(g.Oldest), Newest: frame.UTC(g.Newest), Snoozed: g.Snoozed, Assigned: g.Assigned, SnoozedUntil: frame.UTC(g.SnoozedUntil),
 	}
 }
 

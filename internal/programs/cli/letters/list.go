@@ -31,6 +31,7 @@ type list struct {
 	limit  int
 	after  string
 	all    bool
+	awake
 }
 
 // List makes the command that lists dead letters.
@@ -48,6 +49,7 @@ func List(call frame.Call) *cobra.Command {
 	c.Flags().IntVar(&l.limit, "limit", defaultList, "list at most `N` dead letters")
 	c.Flags().StringVar(&l.after, "after", "", "continue after `CURSOR`, printed as next by the page before")
 	c.Flags().BoolVar(&l.all, "all", false, "list all; not with --limit")
+	l.awake.declare(c)
 	frame.Usage(c, []string{"DOCKET_DATABASE_URL", "DOCKET_KAFKA_BROKERS"}, "listed, also if none matches", "")
 	c.RunE = l.Run(l.check)
 	return c
@@ -66,6 +68,7 @@ func (l *list) check([]string) (frame.Work, error) {
 	case l.all:
 		l.limit = -1
 	}
+	filter = l.awake.on(filter)
 	return func(ctx context.Context) error { return l.listed(ctx, filter) }, nil
 }
 
@@ -107,7 +110,7 @@ func (l *list) listed(ctx context.Context, filter ledger.Filter) error {
 		l.Tell("%s shown; next page: --after %s\n", term.Grouped(int64(n)), after)
 	}
 	noteLedger(l.Call, missing)
-	return nil
+	return l.awake.told(ctx, l.Call, l.choose.Given())
 }
 
 // printPart prints a part of a list as JSON. The parts and the end together are one [frame.List], with a ledger.

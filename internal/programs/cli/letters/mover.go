@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -22,7 +23,8 @@ type mover struct {
 	rate   float64
 	limit  int64
 	Waiting
-	yes bool
+	yes   bool
+	bound bool // the job moves no more than were counted
 }
 
 // Waiting are the flags of commands that wait for results.
@@ -115,6 +117,10 @@ func (m *mover) ids(ctx context.Context, args []string) (ids []string, fates []F
 }
 
 func notThere(err error) string {
+	var ambiguous *ledger.AmbiguousError
+	if errors.As(err, &ambiguous) && len(ambiguous.IDs) > 0 {
+		return "more than one id starts with it: " + strings.Join(ambiguous.IDs, ", ")
+	}
 	if errors.Is(err, ledger.ErrAmbiguous) {
 		return ledger.ErrAmbiguous.Error()
 	}

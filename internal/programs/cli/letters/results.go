@@ -20,14 +20,14 @@ type Results struct{ frame.Call }
 // Fate is the result of a retry, an edit or a resolve of one dead letter.
 type Fate struct {
 	ID     string `json:"id"`
-	Result string `json:"result"` // retried, stored, dead, refused, lease_ended, edited or resolved
+	Result string `json:"result"` // retried, stored, dead, refused, lease_ended, edited, resolved, assigned, snoozed, awake or reopened
 	State  string `json:"state,omitempty"`
 	Detail string `json:"detail,omitempty"`
 	Ended  bool   `json:"-"` // there is nothing to wait for
 }
 
 func (f Fate) good() bool {
-	return slices.Contains([]string{"stored", "resolved", "retried", "edited"}, f.Result)
+	return slices.Contains([]string{"stored", "resolved", "retried", "edited", "assigned", "snoozed", "awake", "reopened"}, f.Result)
 }
 
 func moved(o ledger.Outcome, retry bool) Fate {

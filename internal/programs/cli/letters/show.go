@@ -173,6 +173,10 @@ func (sh *show) text(e ledger.Entry, audits []ledger.Audit, sendings []ledger.Se
 		sh.Field("retried by", term.Brief(e.Owner)+"; without a result it is PENDING again "+term.Moment(e.LeaseUntil, now))
 	}
 	sh.Field("archived in", term.Brief(e.ArchivedIn))
+	sh.Field("assigned to", term.Brief(e.Assigned))
+	if !e.SnoozedUntil.IsZero() {
+		sh.Field("snoozed until", term.Stamp(e.SnoozedUntil))
+	}
 	if e.Job > 0 {
 		sh.Field("job", fmt.Sprint(e.Job))
 	}

@@ -13,6 +13,7 @@ import (
 	"docket/internal/programs/cli/frame"
 	"docket/internal/programs/cli/pick"
 	"docket/internal/record/envelope"
+	"docket/internal/testkit/ledgermodel"
 )
 
 // now is the time in all these tests.
@@ -20,6 +21,7 @@ var now = time.Date(2026, 11, 21, 20, 15, 3, 0, time.UTC)
 
 // book is a small ledger in memory. How a retry ends is told by ends, after it was looked at a few times.
 type book struct {
+	ledgermodel.Cases
 	mu      sync.Mutex
 	entries []ledger.Entry
 	audits  map[string][]ledger.Audit
@@ -43,7 +45,27 @@ type book struct {
 }
 
 func newBook(entries ...ledger.Entry) *book {
-	b := &book{entries: slices.Clone(entries), audits: map[string][]ledger.Audit{}, sent: map[string][]ledger.Sending{}, looks: map[string]int{}, desks: []string{"desk-1"}}
+	b := &book{}
+	b.Cases = ledgermodel.Cases{
+		Begin: func() (func(), error) { b.mu.Lock(); return b.mu.Unlock, b.fails }, Now: func() time.Time { return now },
+		Letter: func(id string) *ledger.Entry {
+			e, err := b.find(id)
+			if err != nil {
+				return nil
+			}
+			return e
+		},
+		Group: func(f string) bool {
+			return slices.ContainsFunc(b.entries, func(e ledger.Entry) bool { return e.Fingerprint == f })
+		},
+		Job: func(id int64) *ledger.Job {
+			if id < 1 || int(id) > len(b.jobs) {
+				return nil
+			}
+			return &b.jobs[id-1]
+		},
+	}
+	b.entries, b.audits, b.sent, b.looks, b.desks = slices.Clone(entries), map[string][]ledger.Audit{}, map[string][]ledger.Sending{}, map[string]int{}, []string{"desk-1"}
 	for _, e := range entries {
 		b.audits[e.ID] = []ledger.Audit{{ID: 1, At: e.SeenAt, LetterID: e.ID, Act: ledger.Entered, To: ledger.Pending, By: "desk desk-1", Why: "read from " + e.Found.Topic}}
 		if e.State != ledger.Pending {
@@ -76,7 +98,8 @@ func (b *book) changes() string {
 func fits(e ledger.Entry, f ledger.Filter) bool {
 	return strings.HasPrefix(e.Fingerprint, f.Fingerprint) && (f.Kind == "" || f.Kind == e.Cause.Kind) && (f.Code == "" || f.Code == e.Cause.Code) &&
 		(f.Path == "" || f.Path == e.Path) && (len(f.States) == 0 || slices.Contains(f.States, e.State)) && (f.From.IsZero() || !e.FailedAt.Before(f.From)) &&
-		(f.To.IsZero() || e.FailedAt.Before(f.To)) && (f.Topic == "" || f.Topic == e.Origin.Topic) && (f.Partition == nil || *f.Partition == e.Origin.Partition)
+		(f.To.IsZero() || e.FailedAt.Before(f.To)) && (f.Topic == "" || f.Topic == e.Origin.Topic) &&
+		(f.Snoozed == "" || (f.Snoozed == ledger.OnlySnoozed) == e.SnoozedUntil.After(now)) && (f.Assigned == "" || f.Assigned == e.Assigned) && (f.Partition == nil || *f.Partition == e.Origin.Partition)
 }
 
 func (b *book) chosen(f ledger.Filter) []ledger.Entry {
@@ -119,7 +142,7 @@ func (b *book) find(id string) (*ledger.Entry, error) {
 	for i := range b.entries {
 		if strings.HasPrefix(b.entries[i].ID, id) {
 			if found != nil {
-				return nil, ledger.ErrAmbiguous
+				return nil, &ledger.AmbiguousError{IDs: []string{found.ID, b.entries[i].ID}}
 			}
 			found = &b.entries[i]
 		}
@@ -385,6 +408,9 @@ func (b *book) CreateJob(_ context.Context, j ledger.Job) (ledger.Job, error) {
 	j.ID, j.State, j.CreatedAt = int64(len(b.jobs)+1), ledger.JobWaiting, now
 	j.Matched = int64(len(b.chosen(j.Filter)))
 	b.jobs = append(b.jobs, j)
+	if b.Two && j.Act == ledger.Closed {
+		b.jobs[len(b.jobs)-1].State, j.State = ledger.JobProposed, ledger.JobProposed
+	}
 	b.note("job %d: %s %s by %s: %s, rate %g, limit %d", j.ID, j.Act, pick.Described(j.Filter), j.Operator, j.Reason, j.Rate, j.Limit)
 	return j, nil
 }
@@ -497,4 +523,16 @@ func (b *book) OrderSurplus(_ context.Context, id int64, by ledger.Actor) error 
 		}
 	}
 	return ledger.ErrNotFound
+}
+
+// Snoozed counts the letters that are snoozed themselves.
+func (b *book) Snoozed(context.Context) (n int64, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, e := range b.entries {
+		if e.SnoozedUntil.After(now) {
+			n++
+		}
+	}
+	return n, nil
 }

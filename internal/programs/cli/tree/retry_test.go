@@ -186,7 +186,7 @@ func TestFailure_Hint(t *testing.T) {
 	double := deadLetters()[:2]
 	double[1].ID = double[0].ID[:40] + strings.Repeat("f", 24)
 	r = (&world{book: newBook(double...)}).call("dlq", "show", double[0].ID[:12])
-	if r.code != cli.Misuse || !strings.Contains(r.err, "give more characters") || !strings.Contains(r.err, "--wide") {
+	if r.code != cli.Misuse || !strings.Contains(r.err, "give more characters") || !strings.Contains(r.err, double[0].ID) || !strings.Contains(r.err, double[1].ID) {
 		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
 	}
 }

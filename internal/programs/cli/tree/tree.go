@@ -89,7 +89,15 @@ func (t *tree) dlq() *cobra.Command {
 		Long: "List, explain, retry, edit and resolve dead letters: records that could not be stored.\n\n" +
 			"Name them by id (its first 6 or more characters are enough), or select many by filter flags.",
 		Example: "  docket dlq groups\n  docket dlq show 3f9a0c1e77b2\n  docket dlq retry 3f9a0c1e77b2 --dry-run",
-	}, letters.List(t.Call), letters.Groups(t.Call), letters.Show(t.Call), letters.Retry(t.Call), edits.Edit(t.Call), edits.Proposals(t.Call), edits.Approve(t.Call), edits.Reject(t.Call), letters.Resolve(t.Call), letters.Surplus(t.Call))
+	}, letters.List(t.Call), letters.Groups(t.Call), letters.Show(t.Call), letters.Retry(t.Call), edits.Edit(t.Call), edits.Proposals(t.Call), edits.Approve(t.Call), edits.Reject(t.Call), letters.Resolve(t.Call), letters.Reopen(t.Call), letters.Assign(t.Call), letters.Snooze(t.Call), t.rules(), letters.Surplus(t.Call))
+}
+
+// rules holds the commands on rules.
+func (t *tree) rules() *cobra.Command {
+	return t.group(&cobra.Command{
+		Use: "rules", Short: "List, add, approve and remove rules, which a desk applies to groups",
+		Example: "  docket dlq rules list\n  docket dlq rules add retry --group 8d0e3f21 --until 7d --operator mara --reason 'flaky'",
+	}, letters.ListRules(t.Call), letters.AddRule(t.Call), letters.ApproveRule(t.Call), letters.RemoveRule(t.Call))
 }
 
 // contexts holds the commands on names of desks.
@@ -107,12 +115,12 @@ func (t *tree) contexts() *cobra.Command {
 // jobs holds the commands on jobs.
 func (t *tree) jobs() *cobra.Command {
 	return t.group(&cobra.Command{
-		Use: "jobs", Short: "List, show, stop and resume jobs: retries and resolves of many dead letters",
+		Use: "jobs", Short: "List, show, stop, resume and approve jobs: retries and resolves of many dead letters",
 		Long: "List, show, stop and resume jobs.\n\n" +
 			"`docket dlq retry` and `docket dlq resolve` with filter flags create a job. A running desk works on one\n" +
 			"job at a time, also after your command has ended.",
 		Example: "  docket jobs list\n  docket jobs show 12 --watch",
-	}, jobs.List(t.Call), jobs.Show(t.Call), jobs.Stop(t.Call), jobs.Resume(t.Call))
+	}, jobs.List(t.Call), jobs.Show(t.Call), jobs.Stop(t.Call), jobs.Resume(t.Call), jobs.Approve(t.Call))
 }
 
 // Commands are shown in the order in which they are added.

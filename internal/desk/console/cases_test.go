@@ -1,0 +1,240 @@
+package console_test
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"docket/internal/desk/ledger"
+)
+
+// The methods of both embedded ledgers are those of the cases.
+func (b *book) Snoozed(ctx context.Context) (int64, error) { return b.Cases.Snoozed(ctx) }
+func (b *book) Assign(ctx context.Context, id, to string, by ledger.Actor) error {
+	return b.Cases.Assign(ctx, id, to, by)
+}
+func (b *book) AssignGroup(ctx context.Context, fingerprint, to string, by ledger.Actor) error {
+	return b.Cases.AssignGroup(ctx, fingerprint, to, by)
+}
+func (b *book) Snooze(ctx context.Context, ids []string, until time.Time, by ledger.Actor) ([]ledger.Outcome, error) {
+	return b.Cases.Snooze(ctx, ids, until, by)
+}
+func (b *book) Reopen(ctx context.Context, ids []string, by ledger.Actor) ([]ledger.Outcome, error) {
+	return b.Cases.Reopen(ctx, ids, by)
+}
+func (b *book) AddRule(ctx context.Context, r ledger.Rule, by ledger.Actor) (ledger.Rule, error) {
+	return b.Cases.AddRule(ctx, r, by)
+}
+func (b *book) ApproveRule(ctx context.Context, id int64, by ledger.Actor) (ledger.Rule, error) {
+	return b.Cases.ApproveRule(ctx, id, by)
+}
+func (b *book) RemoveRule(ctx context.Context, id int64, by ledger.Actor) (ledger.Rule, error) {
+	return b.Cases.RemoveRule(ctx, id, by)
+}
+func (b *book) Rules(ctx context.Context, fingerprint string, all bool, n int) ([]ledger.Rule, error) {
+	return b.Cases.Rules(ctx, fingerprint, all, n)
+}
+func (b *book) ActRule(ctx context.Context, id int64, n int, lease time.Duration) (ledger.Acting, error) {
+	return b.Cases.ActRule(ctx, id, n, lease)
+}
+func (b *book) GroupHistory(ctx context.Context, fingerprint string, n int) ([]ledger.GroupEvent, error) {
+	return b.Cases.GroupHistory(ctx, fingerprint, n)
+}
+func (b *book) ApproveJob(ctx context.Context, id int64, by ledger.Actor) (ledger.Job, error) {
+	return b.Cases.ApproveJob(ctx, id, by)
+}
+
+// Proposals in memory: every edit that names another path needs a second person.
+
+func (b *book) Touched(_ context.Context, id string, value []byte) ([]string, bool, error) {
+	if bytes.Contains(value, []byte(`"path"`)) {
+		return []string{"path"}, true, nil
+	}
+	return nil, false, nil
+}
+
+func (b *book) Edit(_ context.Context, id string, value []byte, _ string, _ time.Duration, by ledger.Actor) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	e, err := b.find(id)
+	if err == nil {
+		e.Value, e.Edited, e.ChangedBy = value, true, by.Name
+	}
+	return err
+}
+
+func (b *book) Propose(_ context.Context, d ledger.Draft, by ledger.Actor) (ledger.Proposal, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := ledger.Proposal{ID: int64(len(b.proposals) + 1), LetterID: d.LetterID, State: ledger.ProposalOpen, Members: []string{"path"}, Value: d.Value, By: by.Name, Why: by.Why, Vouched: true, CreatedAt: noon, ExpiresAt: noon.Add(time.Hour)}
+	b.proposals = append(b.proposals, p)
+	return p, nil
+}
+
+func (b *book) Proposal(_ context.Context, id int64) (ledger.Proposal, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if id < 1 || int(id) > len(b.proposals) {
+		return ledger.Proposal{}, ledger.ErrNotFound
+	}
+	return b.proposals[id-1], nil
+}
+
+func (b *book) ListProposals(context.Context, bool, int) ([]ledger.Proposal, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.proposals), nil
+}
+
+func (b *book) Approve(ctx context.Context, id int64, diff string, _ time.Duration, by ledger.Actor) (ledger.Proposal, error) {
+	p, err := b.Proposal(ctx, id)
+	if err == nil && p.By == by.Name {
+		err = &ledger.ProposalError{ID: id, Because: ledger.BecauseName}
+	}
+	if err == nil {
+		err = b.Edit(ctx, p.LetterID, p.Value, diff, 0, by)
+	}
+	return p, err
+}
+
+func (b *book) Reject(ctx context.Context, id int64, _ ledger.Actor) (ledger.Proposal, error) {
+	return b.Proposal(ctx, id)
+}
+
+func wants(t *testing.T, a answer, code int, texts ...string) {
+	t.Helper()
+	if a.code != code {
+		t.Errorf("%d, want %d: %s", a.code, code, a.body)
+	}
+	for _, text := range texts {
+		if text, not := strings.CutPrefix(text, "!"); strings.Contains(a.body, text) == not {
+			t.Errorf("%q in %s", text, a.body)
+		}
+	}
+}
+
+func TestGroup_ResolvedByItsCount(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.as(t, "operator")
+	group := "/dead-letters/groups/" + w.book.letters[0].Fingerprint
+	w.clock.pass(time.Second)
+	retry := sealedIn(t, b.post(t, group+"/dry-run", nil).body)
+	wants(t, b.post(t, group+"/resolve", url.Values{"count": {retry}, "note": {"n"}}), http.StatusConflict) // a dry run allows a retry alone
+	a := b.post(t, group+"/count", nil)
+	wants(t, a, http.StatusOK, "Resolve 5 letters")
+	_, rest, _ := strings.Cut(a.body, `name="count" value="`)
+	sealed, _, _ := strings.Cut(rest, `"`)
+	wants(t, b.post(t, group+"/retry", url.Values{"dry_run": {sealed}, "reason": {"r"}}), http.StatusConflict)
+	late := w.book.letters[0]
+	late.ID, late.FailedAt = letterID(99), noon.Add(time.Minute)
+	w.book.letters = append(w.book.letters, late)
+	wants(t, b.post(t, group+"/resolve", url.Values{"count": {sealed}, "note": {""}}), http.StatusUnprocessableEntity)
+	wants(t, b.post(t, group+"/resolve", url.Values{"count": {sealed}, "note": {"ticket 812"}}), http.StatusSeeOther)
+	if j := w.book.jobs[0]; j.Limit != 5 || !j.Filter.To.Equal(noon.Add(time.Second)) || j.Act != ledger.Closed || j.Reason != "ticket 812" {
+		t.Errorf("%+v", j)
+	}
+	w.book.jobs[0].State = ledger.JobProposed
+	wants(t, b.get(t, "/jobs/1"), http.StatusOK, "A second person has to approve this job")
+	wants(t, b.post(t, "/jobs/1/approve", url.Values{"reason": {"r"}}), http.StatusConflict, "another person has to approve it")
+	wants(t, w.as(t, "admin").post(t, "/jobs/1/approve", url.Values{"reason": {"r"}}), http.StatusSeeOther)
+}
+
+func TestGroup_RulesAndSnoozes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.book.Two = true
+	b := w.as(t, "operator")
+	group := "/dead-letters/groups/" + w.book.letters[0].Fingerprint
+	rule := func(act, span string) answer {
+		return b.post(t, group+"/rules", url.Values{"act": {act}, "for": {span}, "after": {"10"}, "rate": {"2"}, "reason": {"the index"}})
+	}
+	wants(t, rule("snooze", "a year"), http.StatusUnprocessableEntity)
+	wants(t, rule("snooze", "1 day"), http.StatusSeeOther)
+	wants(t, b.get(t, "/dead-letters"), http.StatusOK, "Snoozed: 5", "!data-th=\"Failure\"")
+	wants(t, b.get(t, "/dead-letters?snoozed=1"), http.StatusOK, "snoozed until 2026-03-02 12:00:00 UTC")
+	wants(t, rule("retry", "7 days"), http.StatusSeeOther)
+	a := b.get(t, group)
+	wants(t, a, http.StatusOK, "PROPOSED", "the index", "rule_proposed", ", all until ")
+	wants(t, b.post(t, "/rules/2/approve", url.Values{"reason": {"r"}}), http.StatusConflict)
+	wants(t, w.as(t, "admin").post(t, "/rules/2/approve", url.Values{"reason": {"r"}}), http.StatusSeeOther)
+	wants(t, b.post(t, "/rules/1/remove", url.Values{"reason": {"r"}}), http.StatusSeeOther)
+	wants(t, b.get(t, "/dead-letters"), http.StatusOK, "Snoozed: 0", "data-th=\"Failure\"")
+	wants(t, b.post(t, group+"/assign", url.Values{"to": {"mara"}, "reason": {"r"}}), http.StatusSeeOther)
+	wants(t, b.get(t, "/dead-letters?assigned=-"), http.StatusOK, "!data-th=\"Failure\"")
+	wants(t, b.get(t, "/dead-letters?assigned=mara"), http.StatusOK, "data-th=\"Failure\"")
+	wants(t, b.get(t, group+"?state=nonsense"), http.StatusUnprocessableEntity)
+}
+
+func TestLetter_SnoozedAssignedReopened(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.as(t, "operator")
+	letter := "/dead-letters/" + letterID(0)
+	wants(t, b.post(t, letter+"/snooze", url.Values{"for": {"3 days"}, "reason": {"r"}}), http.StatusSeeOther)
+	wants(t, b.get(t, letter), http.StatusOK, "Snoozed until")
+	wants(t, b.post(t, letter+"/snooze", url.Values{"for": {"now"}, "reason": {"r"}}), http.StatusSeeOther)
+	wants(t, b.get(t, letter), http.StatusOK, "!Snoozed until")
+	wants(t, b.post(t, letter+"/assign", url.Values{"to": {"<b>mara"}, "reason": {"r"}}), http.StatusSeeOther)
+	wants(t, b.get(t, letter), http.StatusOK, "&lt;b&gt;mara", "!<b>mara")
+	wants(t, b.post(t, letter+"/resolve", url.Values{"note": {"n"}}), http.StatusSeeOther)
+	wants(t, b.post(t, letter+"/reopen", url.Values{"note": {"n"}}), http.StatusSeeOther)
+	if s := w.book.letters[0].State; s != ledger.Pending {
+		t.Error(s)
+	}
+}
+
+func TestEdit_DifferenceBeforeItIsStored(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b, letter := w.as(t, "operator"), "/dead-letters/"+letterID(0)
+	was := string(w.book.letters[0].Value)
+	wants(t, b.post(t, letter+"/edit", nil), http.StatusOK, "Show the difference", "planted")
+	edit := func(b *browser, step, payload string) answer {
+		return b.post(t, letter+"/edit/"+step, url.Values{"payload": {payload}, "reason": {"typo"}})
+	}
+	wants(t, edit(b, "preview", "{\r\n \"a\": }"), http.StatusOK, "look at line 2, column 7", "!Save this edit")
+	wants(t, edit(b, "preview", was), http.StatusOK, "Nothing is changed", "!Save this edit")
+	wants(t, edit(b, "preview", `{"a":"<script>"}`), http.StatusOK, "Save this edit", "<del>-", "<ins>&#43;", "&lt;script&gt;", "!<script>")
+	if string(w.book.letters[0].Value) != was {
+		t.Error("a look at the difference stored it")
+	}
+	wants(t, edit(b, "save", `{"a":`), http.StatusUnprocessableEntity)
+	wants(t, edit(b, "save", `{"a":2}`), http.StatusSeeOther)
+	if got := string(w.book.letters[0].Value); got != `{"a":2}` {
+		t.Error(got)
+	}
+	if !strings.Contains(w.log.String(), "payload read") {
+		t.Error("the looks are not noted")
+	}
+	wants(t, edit(b, "preview", `"`+strings.Repeat("x", 21<<10)+`"`), http.StatusUnprocessableEntity, "at most 20 KiB")
+}
+
+func TestEdit_AnotherPersonApproves(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	admin, letter := w.as(t, "admin"), "/dead-letters/"+letterID(0)
+	form := url.Values{"payload": {`{"path":"a/b"}`}, "reason": {"typo"}}
+	wants(t, admin.post(t, letter+"/edit/preview", form), http.StatusOK, "Another person has to approve it", "Propose this edit")
+	wants(t, w.as(t, "operator").post(t, letter+"/edit/save", form), http.StatusForbidden)
+	a := admin.post(t, letter+"/edit/save", form)
+	if a.code != http.StatusSeeOther || a.header.Get("Location") != "/proposals/1" {
+		t.Fatalf("%d %v", a.code, a.header)
+	}
+	wants(t, admin.get(t, "/proposals/1"), http.StatusOK, "You proposed it", "!Approve and make this edit", "<ins>")
+	wants(t, admin.post(t, "/proposals/1/approve", url.Values{"reason": {"r"}}), http.StatusConflict)
+	if w.book.letters[0].Edited {
+		t.Error("it was edited by one person")
+	}
+	wants(t, w.as(t, "operator").get(t, "/dead-letters"), http.StatusOK, "Edits that wait for a second person")
+	w.book.proposals[0].By = "somebody"
+	wants(t, admin.post(t, "/proposals/1/approve", url.Values{"reason": {"r"}}), http.StatusSeeOther)
+	if !w.book.letters[0].Edited {
+		t.Error("it was not edited")
+	}
+}

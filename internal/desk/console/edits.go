@@ -1,0 +1,194 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"docket/internal/desk/api"
+	"docket/internal/desk/ledger"
+)
+
+// longestEdit limits a payload that is edited in a page, in bytes. The form has it once.
+const longestEdit = 20 << 10
+
+// editPage is the content of the page on which a payload is edited.
+type editPage struct {
+	Letter  api.Letter
+	Text    string
+	Reason  string
+	Retry   bool
+	Wrong   string // why it cannot be saved; empty: it can, or nothing was checked
+	Preview *api.Preview
+	Lines   []diffLine
+}
+
+// diffLine is a line of a difference. Kind is add, del, at or empty.
+type diffLine struct{ Kind, Text string }
+
+func linesOf(diff string) (all []diffLine) {
+	for _, text := range strings.Split(strings.TrimSuffix(diff, "\n"), "\n") {
+		kind := ""
+		switch {
+		case strings.HasPrefix(text, "+++"), strings.HasPrefix(text, "---"), strings.HasPrefix(text, "@@"):
+			kind = "at"
+		case strings.HasPrefix(text, "+"):
+			kind = "add"
+		case strings.HasPrefix(text, "-"):
+			kind = "del"
+		}
+		all = append(all, diffLine{kind, shown(text)})
+	}
+	return all
+}
+
+// editForm shows the payload in a form. It is a POST, as the look is noted.
+func (c *Console) editForm(in *request) (page, error) {
+	l, err := c.editable(in)
+	if err != nil {
+		return page{}, err
+	}
+	p, err := c.ask.LetterPayload(in.ctx(), in.who, l.ID)
+	if err != nil {
+		return page{}, err
+	}
+	if p.Value.Text == nil || len(*p.Value.Text) > longestEdit {
+		return page{}, &api.Problem{Status: http.StatusUnprocessableEntity, Detail: "This payload cannot be edited in a page.", Hint: "It is not text, or longer than 20 KiB. Use docket dlq edit."}
+	}
+	return page{name: "edit", title: "Edit a dead letter", body: editPage{Letter: l, Text: *p.Value.Text}}, nil
+}
+
+// editable is the letter of the page, if a person can decide on it.
+func (c *Console) editable(in *request) (api.Letter, error) {
+	if !isHex(in.PathValue("id")) {
+		return api.Letter{}, noLetter()
+	}
+	l, err := c.ask.Letter(in.ctx(), in.who, in.PathValue("id"))
+	if err == nil && !l.State.Decidable() {
+		err = &api.Problem{Status: http.StatusConflict, Detail: fmt.Sprintf("The dead letter is %s and cannot be edited.", l.State), Hint: "Only PENDING and FAILED ones can."}
+	}
+	return l, err
+}
+
+// typed is what a person typed into the form. A browser sends line ends as CRLF.
+func (c *Console) typed(in *request) (editPage, error) {
+	l, err := c.editable(in)
+	if err != nil {
+		return editPage{}, err
+	}
+	body := editPage{Letter: l, Text: strings.ReplaceAll(in.PostForm.Get("payload"), "\r\n", "\n"), Retry: in.PostForm.Get("retry") != ""}
+	if body.Reason, err = reasonOf(in, "reason"); err != nil {
+		return body, err
+	}
+	if len(body.Text) > longestEdit {
+		return body, asking("payload", "at most 20 KiB")
+	}
+	if body.Wrong = wrongJSON(body.Text); body.Wrong != "" {
+		return body, nil
+	}
+	preview, err := c.ask.Preview(in.ctx(), in.who, l.ID, body.Text)
+	if err != nil {
+		return body, err
+	}
+	body.Preview, body.Lines = &preview, linesOf(preview.Diff)
+	if preview.Diff == "" {
+		body.Wrong, body.Preview = "Nothing is changed.", nil
+	}
+	return body, nil
+}
+
+// wrongJSON says why a text is not JSON; empty: it is valid. It names the place and quotes nothing.
+func wrongJSON(text string) string {
+	var any json.RawMessage
+	err := json.Unmarshal([]byte(text), &any)
+	if err == nil {
+		return ""
+	}
+	at := len(text)
+	if syntax, is := err.(*json.SyntaxError); is { //nolint:errorlint // Unmarshal returns it bare
+		at = max(0, min(int(syntax.Offset)-1, len(text)))
+	}
+	before := text[:at]
+	return fmt.Sprintf("This is not JSON: look at line %d, column %d.", 1+strings.Count(before, "\n"), at-strings.LastIndex(before, "\n"))
+}
+
+// editPreview shows the difference before anything is stored.
+func (c *Console) editPreview(in *request) (page, error) {
+	body, err := c.typed(in)
+	if err != nil {
+		return page{}, err
+	}
+	return page{name: "edit", title: "Edit a dead letter", body: body}, nil
+}
+
+// editSave makes the edit, or proposes it where a second person has to approve it.
+func (c *Console) editSave(in *request) (page, error) {
+	body, err := c.typed(in)
+	if err != nil {
+		return page{}, err
+	}
+	if body.Preview == nil {
+		return page{name: "edit", title: "Edit a dead letter", body: body, status: http.StatusUnprocessableEntity}, nil
+	}
+	if body.Preview.Second {
+		p, err := c.ask.Propose(in.ctx(), in.who, body.Letter.ID, api.ProposalRequest{Payload: &body.Text, Reason: body.Reason, Retry: body.Retry})
+		if err != nil {
+			return page{}, err
+		}
+		return page{to: "/proposals/" + count64(p.ID)}, nil
+	}
+	_, err = c.ask.Edit(in.ctx(), in.who, body.Letter.ID, api.EditRequest{Payload: &body.Text, Reason: body.Reason, Retry: body.Retry})
+	return page{to: "/dead-letters/" + body.Letter.ID}, err
+}
+
+// proposalPage is the content of the page of a proposal.
+type proposalPage struct {
+	Proposal api.ProposalPayload
+	Lines    []diffLine
+	Open     bool
+	Own      bool // the person of this page proposed it
+}
+
+func proposalID(in *request) (int64, error) {
+	id, err := numberOf(in.PathValue("id"))
+	if err != nil || id == 0 {
+		return 0, &api.Problem{Status: http.StatusNotFound, Detail: "There is no such proposal.", Hint: "The page of dead letters lists those that wait."}
+	}
+	return id, nil
+}
+
+func (c *Console) proposal(in *request) (page, error) {
+	id, err := proposalID(in)
+	if err != nil {
+		return page{}, err
+	}
+	p, err := c.ask.Proposal(in.ctx(), in.who, id)
+	if err != nil {
+		return page{}, err
+	}
+	body := proposalPage{Proposal: p, Open: p.State == ledger.ProposalOpen, Own: strings.EqualFold(p.By, in.who.Name)}
+	if p.Diff != "" {
+		body.Lines = linesOf(p.Diff)
+	}
+	return page{name: "proposal", title: "Proposed edit", body: body}, nil
+}
+
+func (c *Console) approveEdit(in *request) (page, error) { return c.decideEdit(in, c.ask.ApproveEdit) }
+
+func (c *Console) rejectEdit(in *request) (page, error) { return c.decideEdit(in, c.ask.RejectEdit) }
+
+// decideEdit ends a proposal, and goes to its letter.
+func (c *Console) decideEdit(in *request, do func(context.Context, api.Caller, int64, string) (api.Proposal, error)) (page, error) {
+	id, err := proposalID(in)
+	if err != nil {
+		return page{}, err
+	}
+	reason, err := reasonOf(in, "reason")
+	if err != nil {
+		return page{}, err
+	}
+	p, err := do(in.ctx(), in.who, id, reason)
+	return page{to: "/dead-letters/" + p.DeadLetter}, err
+}
