@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -176,11 +177,31 @@ func (s *site) shared() error {
 		}
 		s.files["assets/"+name] = text
 	}
+	if err := s.pictures(); err != nil {
+		return err
+	}
 	tokens, err := tokensOf(string(colours))
 	if err != nil {
 		return err
 	}
 	s.files["assets/site.css"] = append([]byte(tokens), s.files["assets/site.css"]...)
+	return nil
+}
+
+// pictures adds the pictures of docs/. HTML in a page can name one without a link of Markdown.
+func (s *site) pictures() error {
+	within := os.DirFS(s.root)
+	for _, pattern := range []string{"docs/*.svg", "docs/*.png", "docs/*/*.svg", "docs/*/*.png"} {
+		names, err := fs.Glob(within, pattern)
+		if err != nil {
+			return fmt.Errorf("list the pictures: %w", err)
+		}
+		for _, name := range names {
+			if s.files[name], err = fs.ReadFile(within, name); err != nil {
+				return fmt.Errorf("read a picture: %w", err)
+			}
+		}
+	}
 	return nil
 }
 

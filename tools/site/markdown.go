@@ -77,7 +77,7 @@ func headingsOf(root ast.Node, source []byte) []heading {
 		}
 		if len(all) > 0 {
 			last := &all[len(all)-1]
-			last.detail = strings.TrimSpace(last.detail + " " + textOf(n, source))
+			last.detail = strings.TrimSpace(last.detail + " " + detailOf(n, source))
 			walk(n, func(n ast.Node) {
 				if row, is := n.(*east.TableRow); is {
 					last.keys += " " + textOf(row.FirstChild(), source)
@@ -86,6 +86,20 @@ func headingsOf(root ast.Node, source []byte) []heading {
 		}
 	}
 	return all
+}
+
+// detailOf is textOf without the heads of tables, which are the same for many sections.
+func detailOf(n ast.Node, source []byte) string {
+	if n.Kind() != east.KindTable {
+		return textOf(n, source)
+	}
+	var rows []string
+	for row := n.FirstChild(); row != nil; row = row.NextSibling() {
+		if row.Kind() != east.KindTableHeader {
+			rows = append(rows, textOf(row, source))
+		}
+	}
+	return strings.Join(rows, " ")
 }
 
 // slug returns the id that GitHub makes from the text of a heading.

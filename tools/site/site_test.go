@@ -347,16 +347,17 @@ func TestBuild_Refuses(t *testing.T) {
 
 func TestBuild_Addresses(t *testing.T) {
 	t.Parallel()
-	made, err := build(config{root: tiny(t, nil), base: "/docs/", url: "https://x.example", source: "https://git.example/blob/main/", revision: "v1.2"})
+	made, err := build(config{root: tiny(t, map[string]string{"docs/console/now.png": "png"}), base: "/docs/", url: "https://x.example", source: "https://git.example/blob/main/", revision: "v1.2"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for file, wants := range map[string][]string{
-		"docs/page.html":  {`href="https://git.example/blob/main/main.go"`, `<h2 id="part">`, `src="../assets/site.js"`, "Docket v1.2"},
-		"index.html":      {`href="docs/page.html#part"`, `href="docs/page.html" >Page</a>`, `>Tiny</a>`, `src="assets/site.js"`},
-		"404.html":        {`href="/docs/assets/site.css"`, `href="/docs/index.html"`},
-		"sitemap.xml":     {"<loc>https://x.example/docs/docs/page.html</loc>"},
-		"docs/index.html": {`<td align="right">`, `aria-label="Table"`},
+		"docs/page.html":       {`href="https://git.example/blob/main/main.go"`, `<h2 id="part">`, `src="../assets/site.js"`, "Docket v1.2"},
+		"index.html":           {`href="docs/page.html#part"`, `href="docs/page.html" >Page</a>`, `>Tiny</a>`, `src="assets/site.js"`},
+		"docs/console/now.png": {"png"},
+		"404.html":             {`href="/docs/assets/site.css"`, `href="/docs/index.html"`},
+		"sitemap.xml":          {"<loc>https://x.example/docs/docs/page.html</loc>"},
+		"docs/index.html":      {`<td align="right">`, `aria-label="Table"`},
 	} {
 		for _, want := range wants {
 			if !strings.Contains(string(made[file]), strings.ReplaceAll(want, " >", ">")) {

@@ -21,12 +21,18 @@ func TestPager_Signals(t *testing.T) {
 	shown := 0
 	w.page = func(ctx context.Context, _ []string, _ []byte) error {
 		shown++
-		w.signals <- os.Interrupt
-		w.signals <- os.Interrupt
+		send := func(s os.Signal) { // nobody reads after the end
+			select {
+			case w.signals <- s:
+			case <-ctx.Done():
+			}
+		}
+		send(os.Interrupt)
+		send(os.Interrupt)
 		if ctx.Err() != nil {
 			t.Error("Ctrl-C ends the pager")
 		}
-		w.signals <- syscall.SIGTERM
+		send(syscall.SIGTERM)
 		<-ctx.Done()
 		return errors.New("killed")
 	}
