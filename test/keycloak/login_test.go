@@ -14,17 +14,15 @@ import (
 func TestKeycloak(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	t.Run("cases", func(t *testing.T) {
-		for name, run := range map[string]func(*testing.T, *server){
-			"LogsIn": logsIn, "NoRole": noRole, "Disabled": disabled, "ConsentRefused": consentRefused, "PublicClient": publicClient, "WrongSecret": wrongSecret,
-			"KeyRotation": keyRotation, "Logout": logout, "LogoutByAdmin": logoutByAdmin, "Restart": restart,
-		} {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				run(t, s)
-			})
-		}
-	})
+	for name, run := range map[string]func(*testing.T, *server){
+		"LogsIn": logsIn, "NoRole": noRole, "Disabled": disabled, "ConsentRefused": consentRefused, "PublicClient": publicClient, "WrongSecret": wrongSecret,
+		"KeyRotation": keyRotation, "Logout": logout, "LogoutByAdmin": logoutByAdmin, "Restart": restart,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, s)
+		})
+	}
 }
 
 func logsIn(t *testing.T, s *server) {

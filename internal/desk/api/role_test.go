@@ -90,3 +90,37 @@ func FuzzParseTokens(f *testing.F) {
 		}
 	})
 }
+
+func TestParseGroups_Complaints(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"a:viewer":            "",
+		"cn=x:y:z:admin":      "",
+		"a:viewer, a:admin":   "entry 2 has the group of an entry before it",
+		"a":                   "entry 1 is not group:role",
+		":viewer":             "entry 1 is not group:role",
+		"a:nobody":            "entry 1 has a role that is none of",
+		"a:viewer,b:boss,c:x": "entry 2 has a role that is none of viewer, auditor, operator, admin; entry 3 has",
+	} {
+		groups, err := api.ParseGroups(strings.Split(text, ","))
+		if want == "" && (err != nil || len(groups) != 1) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %v, %v", text, groups, err)
+		}
+	}
+}
+
+func TestGroupRoles_Highest(t *testing.T) {
+	t.Parallel()
+	groups, err := api.ParseGroups([]string{"a:viewer", "b:admin", "c:operator"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for of, want := range map[string]api.Role{"": api.Nobody, "x": api.Nobody, "A": api.Nobody, "a": api.Viewer, "c,a": api.Operator, "a,b,c": api.Admin} {
+		if got := groups.Role(strings.Split(of, ",")); got != want {
+			t.Errorf("%q: %v, want %v", of, got, want)
+		}
+	}
+	if known := groups.Known([]string{"x", "c", "a"}); strings.Join(known, ",") != "a,c" {
+		t.Error(known)
+	}
+}

@@ -204,7 +204,7 @@ func (c *Console) find(in *request, secret session.Secret) (session.Session, err
 // the session is idle from the last use that was noted.
 func (c *Console) touch(in *request, s session.Session) {
 	err := c.sessions.Touch(in.ctx(), s.ID, in.now)
-	if err == nil {
+	if err == nil || in.ctx().Err() != nil { // the browser is gone
 		return
 	}
 	now := in.now.Unix()

@@ -111,6 +111,12 @@ func TestPerson_Known(t *testing.T) {
 	if err != nil || got.Name != "oidc:a.b+c@acme.example" || got.Subject != "s" || got.Session != "p" || strings.Join(got.Groups, " ") != "x y" {
 		t.Fatalf("%+v, %v", got, err)
 	}
+	for verified, want := range map[any]openid.Kind{true: 0, false: openid.Unnamed} {
+		w.at.Set(func(p *openidtest.Provider) { p.Person["email_verified"] = verified })
+		if _, err := w.log(t); kindOf(err) != want {
+			t.Errorf("verified %v: %v", verified, err)
+		}
+	}
 }
 
 func TestBegin_AsksForWhatIsNeeded(t *testing.T) {
@@ -235,10 +241,9 @@ func TestCode_NeedsTheVerifierAndOneUse(t *testing.T) {
 	}
 	for name, change := range map[string]func(url.Values){"no code": func(q url.Values) { q.Del("code") }, "two codes": func(q url.Values) { q.Add("code", "x") }, "two states": func(q url.Values) { q.Add("state", "x") }} {
 		q := back.Query()
-		if change(q); true {
-			if _, err := w.Finish(t.Context(), f, q); kindOf(err) != openid.Wrong {
-				t.Errorf("%s: %v", name, err)
-			}
+		change(q)
+		if _, err := w.Finish(t.Context(), f, q); kindOf(err) != openid.Wrong {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
@@ -288,19 +293,17 @@ func TestDiscovery_IsLazyAndLimited(t *testing.T) {
 		t.Errorf("10 logins looked %d times", n)
 	}
 	w.at.Set(func(p *openidtest.Provider) { p.Meta = nil })
-	if w.clock.pass(2 * time.Second); true {
-		if _, err := w.log(t); err != nil {
-			t.Fatal(err)
-		}
+	w.clock.pass(2 * time.Second)
+	if _, err := w.log(t); err != nil {
+		t.Fatal(err)
 	}
 	w.at.Set(func(p *openidtest.Provider) { p.Meta = func(m map[string]any) { delete(m, "issuer") } })
-	if w.clock.pass(59 * time.Minute); true { // known for an hour, and kept beyond it while no better is to be had
-		for range 3 {
-			if _, _, err := w.Begin(t.Context(), "/", nil, false); err != nil {
-				t.Error(err)
-			}
-			w.clock.pass(time.Minute)
+	w.clock.pass(59 * time.Minute)
+	for range 3 { // it is known for an hour, and kept beyond it while no better is to be had
+		if _, _, err := w.Begin(t.Context(), "/", nil, false); err != nil {
+			t.Error(err)
 		}
+		w.clock.pass(time.Minute)
 	}
 	if n := w.at.Looks(); n != 4 {
 		t.Errorf("it looked %d times in all", n)
@@ -426,10 +429,9 @@ func TestSeal_DiesWithTheSecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if now = "another-secret"; true {
-		if _, err := w.Bound([]byte("x"), "oidc:a", sealed); err == nil {
-			t.Error("a session outlives the secret of the client")
-		}
+	now = "another-secret"
+	if _, err := w.Bound([]byte("x"), "oidc:a", sealed); err == nil {
+		t.Error("a session outlives the secret of the client")
 	}
 	w.refuses(t, openid.Refused, "invalid_client")
 }

@@ -119,12 +119,12 @@ func (p *Provider) enter(ctx context.Context) (context.Context, func(), error) {
 
 // discover returns the metadata. Old metadata stays in use while the provider does not answer.
 func (p *Provider) discover(ctx context.Context) (*found, error) {
-	if f, err, known := p.known(); known {
+	if f, known, err := p.known(); known {
 		return f, err
 	}
 	p.looking.Lock()
 	defer p.looking.Unlock()
-	if f, err, known := p.known(); known { // the one before has looked
+	if f, known, err := p.known(); known { // the one before has looked
 		return f, err
 	}
 	f, err := p.look(ctx)
@@ -144,22 +144,22 @@ func (p *Provider) discover(ctx context.Context) (*found, error) {
 }
 
 // known is what the last look says, if it was a short time ago.
-func (p *Provider) known() (*found, error, bool) { //nolint:revive // the error is a part of what is known
+func (p *Provider) known() (f *found, known bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	age := p.Now().Sub(p.at)
 	switch {
 	case p.at.IsZero():
-		return nil, nil, false
+		return nil, false, nil
 	case p.failed != nil && age < again:
 		if p.found != nil {
-			return p.found, nil, true
+			return p.found, true, nil
 		}
-		return nil, p.failed, true
+		return nil, true, p.failed
 	case p.failed == nil && p.found != nil && age < fresh:
-		return p.found, nil, true
+		return p.found, true, nil
 	}
-	return nil, nil, false
+	return nil, false, nil
 }
 
 func (p *Provider) look(ctx context.Context) (*found, error) {

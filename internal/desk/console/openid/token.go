@@ -57,6 +57,9 @@ func (p *Provider) person(ctx context.Context, f *found, raw, nonce string) (Per
 		return Person{}, &Error{Kind: Wrong, Reason: "the ID token has no subject"}
 	}
 	var name string
+	if p.NameClaim == "email" && string(all["email_verified"]) == "false" { // anybody could have written it
+		return Person{}, &Error{Kind: Unnamed, Reason: "the provider has not verified the email address"}
+	}
 	if json.Unmarshal(all[p.NameClaim], &name) != nil || !names.MatchString(name) {
 		return Person{}, &Error{Kind: Unnamed, Reason: "the claim " + p.NameClaim + " is not a name for the audit"}
 	}
