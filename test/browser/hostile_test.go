@@ -3,7 +3,6 @@
 package browser
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -33,7 +32,7 @@ func enemy(t *testing.T, i int, text string, at time.Time) string {
 }
 
 // enemies: payloads of strangers are text on every page, and large ones leave a page quick.
-func enemies(t *testing.T, w *world, b context.Context) {
+func enemies(t *testing.T, w *world, b *chrome) {
 	var all []string
 	now := time.Now()
 	for i, text := range hostile {

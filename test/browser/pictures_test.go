@@ -4,7 +4,6 @@ package browser
 
 import (
 	"bytes"
-	"context"
 	"flag"
 	"fmt"
 	"image"
@@ -27,7 +26,7 @@ var screenshots = flag.Bool("screenshots", false, "write the pictures of docs/co
 const folder = "../../docs/console"
 
 // pictures writes one of each screen that has one, light and dark, and narrow.
-func pictures(t *testing.T, w *world, b context.Context) {
+func pictures(t *testing.T, w *world, b *chrome) {
 	if !*screenshots {
 		t.Log("no pictures were asked for")
 		return
