@@ -4,7 +4,6 @@ package browser
 
 import (
 	"compress/gzip"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -74,7 +73,7 @@ func (p *tab) findings() []finding {
 // tabs has a tab for each role, all shown alike.
 type tabs map[string]*tab
 
-func logIn(t *testing.T, w *world, b context.Context, l look) tabs {
+func logIn(t *testing.T, w *world, b *chrome, l look) tabs {
 	t.Helper()
 	all := tabs{"nobody": open(t, b, w.url, l)}
 	for _, role := range []string{"viewer", "operator"} {
@@ -105,7 +104,7 @@ func (all tabs) show(t *testing.T, w *world, s screen) *tab {
 }
 
 // faultless: axe-core finds nothing on any screen, and the browser complains of nothing, light and dark, narrow and wide.
-func faultless(t *testing.T, w *world, b context.Context) {
+func faultless(t *testing.T, w *world, b *chrome) {
 	for _, l := range []look{{width: 1280, height: 900}, {width: 1280, height: 900, dark: true}, {width: 360, height: 740}, {width: 360, height: 740, dark: true}} {
 		all := logIn(t, w, b, l)
 		for _, s := range screens {
@@ -136,7 +135,7 @@ const wideness = `(() => {
 })()`
 
 // fitting: nothing is wider than the window, from 360 to 1600 pixels, and at 200 % zoom.
-func fitting(t *testing.T, w *world, b context.Context) {
+func fitting(t *testing.T, w *world, b *chrome) {
 	all := logIn(t, w, b, wide)
 	for _, s := range screens {
 		for _, l := range []look{{width: 360, height: 740}, {width: 480, height: 800}, {width: 640, height: 450, scale: 2}, {width: 760, height: 900}, {width: 961, height: 900}, {width: 1100, height: 900}, {width: 1600, height: 1000}} {
@@ -152,7 +151,7 @@ func fitting(t *testing.T, w *world, b context.Context) {
 }
 
 // still: with reduced motion nothing moves.
-func still(t *testing.T, w *world, b context.Context) {
+func still(t *testing.T, w *world, b *chrome) {
 	all := logIn(t, w, b, look{width: 1280, height: 900, still: true})
 	for _, s := range screens {
 		p := all.show(t, w, s)
@@ -163,7 +162,7 @@ func still(t *testing.T, w *world, b context.Context) {
 }
 
 // plain: without scripts a person reads the same.
-func plain(t *testing.T, w *world, b context.Context) {
+func plain(t *testing.T, w *world, b *chrome) {
 	with, without := logIn(t, w, b, wide), logIn(t, w, b, look{width: 1280, height: 900, plain: true})
 	for _, s := range screens {
 		// The freshness on a page can change between two looks.

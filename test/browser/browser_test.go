@@ -21,8 +21,11 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
+// chrome is a running browser.
+type chrome struct{ ctx context.Context }
+
 // chromium starts a browser for a test, with an empty profile. It ends with the test.
-func chromium(t testing.TB) context.Context {
+func chromium(t testing.TB) *chrome {
 	t.Helper()
 	said, err := exec.CommandContext(t.Context(), "../servers/chromium/get").Output()
 	if err != nil {
@@ -44,7 +47,7 @@ func chromium(t testing.TB) context.Context {
 	if err := chromedp.Do(browser); err != nil {
 		t.Fatalf("start Chromium: %v", err)
 	}
-	return browser
+	return &chrome{browser}
 }
 
 // look is how a page is shown.
@@ -69,10 +72,10 @@ type tab struct {
 }
 
 // open opens a tab.
-func open(t testing.TB, browser context.Context, base string, l look) *tab {
+func open(t testing.TB, browser *chrome, base string, l look) *tab {
 	t.Helper()
 	p := &tab{t: t, base: base}
-	ctx, end := chromedp.NewContext(browser, chromedp.WithNewBrowserContext(), chromedp.WithListener(p.listen))
+	ctx, end := chromedp.NewContext(browser.ctx, chromedp.WithNewBrowserContext(), chromedp.WithListener(p.listen))
 	t.Cleanup(func() {
 		end()
 		for _, fault := range p.taken() {

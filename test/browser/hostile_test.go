@@ -3,7 +3,6 @@
 package browser
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -33,7 +32,7 @@ func enemy(t *testing.T, i int, text string, at time.Time) string {
 }
 
 // enemies: payloads of strangers are text on every page, and large ones leave a page quick.
-func enemies(t *testing.T, w *world, b context.Context) {
+func enemies(t *testing.T, w *world, b *chrome) {
 	var all []string
 	now := time.Now()
 	for i, text := range hostile {
@@ -87,7 +86,8 @@ func enemies(t *testing.T, w *world, b context.Context) {
 	}
 	for name, input := range map[string]string{"large": `{"x":"` + strings.Repeat("<b>", 10<<20/3) + `"}`, "many": keys(1_000_000), "deep": strings.Repeat(`{"a":`, 2000) + "1" + strings.Repeat("}", 2000)} {
 		id := "hostile-" + name
-		w.exec(`INSERT INTO decision_logs (decision_id, ts, path, requested_by, raw, allowed, source_topic, source_partition, source_offset, source_index) VALUES ($1, now(), $1, $1, $2::jsonb, false, 'decision-logs', 0, 0, 0)`,
+		// A consumer writes the hash as well; without it each number of a row is looked at.
+		w.exec(`INSERT INTO decision_logs (decision_id, ts, path, requested_by, raw, allowed, source_topic, source_partition, source_offset, source_index, raw_sha256) VALUES ($1, now(), $1, $1, $2::text::jsonb, false, 'decision-logs', 0, 0, 0, sha256(convert_to($2::text, 'UTF8')))`,
 			id, `{"decision_id":"`+id+`","path":"`+id+`","requested_by":"`+id+`","result":false,"input":`+input+`}`)
 		var took time.Duration
 		eventually(t, "the page of a "+name+" payload is there", func() error { // a database that others keep busy may need too long

@@ -64,7 +64,7 @@ func (p *tab) enter() {
 }
 
 // keyboard: the morning of an operator without a mouse. It resolves a letter of its own, and retries nothing.
-func keyboard(t *testing.T, w *world, b context.Context) {
+func keyboard(t *testing.T, w *world, b *chrome) {
 	p := open(t, b, w.url, wide)
 	p.visit("/dead-letters")
 	if at := eval[focused](p, focusNow); at.Name != "token" || !at.Seen {

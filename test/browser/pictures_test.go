@@ -4,8 +4,8 @@ package browser
 
 import (
 	"bytes"
-	"context"
 	"flag"
+	"fmt"
 	"image"
 	"image/color"
 	"image/draw"
@@ -26,7 +26,7 @@ var screenshots = flag.Bool("screenshots", false, "write the pictures of docs/co
 const folder = "../../docs/console"
 
 // pictures writes one of each screen that has one, light and dark, and narrow.
-func pictures(t *testing.T, w *world, b context.Context) {
+func pictures(t *testing.T, w *world, b *chrome) {
 	if !*screenshots {
 		t.Log("no pictures were asked for")
 		return
@@ -44,8 +44,13 @@ func pictures(t *testing.T, w *world, b context.Context) {
 			if s.as == "nobody" {
 				p = stranger
 			}
-			p.visit(w.put.Replace(s.path))
-			p.awaits(s.text)
+			eventually(t, s.name+" is complete", func() error { // busy servers may answer in part at first
+				p.visit(w.put.Replace(s.path))
+				if text := p.text(); !strings.Contains(text, s.text) || strings.Contains(text, "PARTIAL") {
+					return fmt.Errorf("%.300s", text)
+				}
+				return nil
+			})
 			ctx, end := p.within()
 			shot, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
 			end()

@@ -73,6 +73,7 @@ func (b *bench) goTool(ctx context.Context, args ...string) error {
 type binary struct {
 	file string
 	dir  string // where its tests run
+	env  []string
 }
 
 // build makes one. It is stripped: nobody debugs it, and the linker is half of what a mutant costs.
@@ -96,7 +97,11 @@ func (b *bench) build(ctx context.Context, overlay string, s stage) (binary, err
 	if _, err := os.Stat(file); err != nil {
 		return binary{}, fmt.Errorf("%s has no tests", s.pkg)
 	}
-	return binary{file, dir}, nil
+	bin := binary{file: file, dir: dir}
+	if s.integration { // the programs that such tests build have the mutant, too
+		bin.env = []string{"GOFLAGS=" + strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+overlay)}
+	}
+	return bin, nil
 }
 
 // patience is how much longer than a test binary's own limit the runner waits for its end.
@@ -107,6 +112,7 @@ func (b *bench) ask(ctx context.Context, bin binary, limit time.Duration, args .
 	ctx, cancel := context.WithTimeout(ctx, limit+patience)
 	defer cancel()
 	tests := b.command(ctx, bin.dir, bin.file, append([]string{"-test.v=test2json", "-test.paniconexit0", "-test.failfast", "-test.timeout=" + limit.String()}, args...)...)
+	tests.Env = append(tests.Env, bin.env...)
 	events := b.command(ctx, bin.dir, b.test2json)
 	through, out, err := pipes()
 	if err != nil {
