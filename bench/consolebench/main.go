@@ -1,4 +1,4 @@
-// Command consolebench asks the pages of the console over a Postgres full of decisions and dead letters, and prints
+// Command consolebench asks the pages of the console over a Postgres with many decisions and dead letters. It prints
 // their times. build/bench starts the server and has readbench fill it.
 package main
 
