@@ -89,6 +89,11 @@ func (b *bench) run(ctx context.Context) error {
 		}
 	}
 	b.rows = historydb.NewReader(db.DB)
+	for counted := int64(1); counted > 0; { // as the desk does
+		if counted, err = b.rows.Count(ctx); err != nil {
+			return err
+		}
+	}
 	stop, err := b.serve(db.DB, book)
 	if err != nil {
 		return err
