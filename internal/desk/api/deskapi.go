@@ -185,6 +185,7 @@ func New(c Config, p Ports, a Auth, log zerolog.Logger) (*Handler, error) {
 	s.states()
 	s.audit()
 	s.days()
+	s.revisions()
 	s.serveDocument(mux)
 	h := &Handler{api: s, guard: &guard{throttle: newThrottle(maxAddresses), rules: s.rules, bodyTime: c.BodyTimeout,
 		slots: make(chan struct{}, c.MaxInFlight), log: log, metrics: m, now: c.Now, mux: mux, crossSite: http.NewCrossOriginProtection()}}

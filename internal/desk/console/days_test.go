@@ -163,6 +163,23 @@ func TestAudit_BothWaysVisitEachOnce(t *testing.T) {
 	})
 }
 
+func TestAudit_NewerIsTheFirstPage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	audited(w.book, 120, func(int) (string, ledger.Act) { return "mara", ledger.Closed })
+	b := w.as(t, "viewer")
+	first := b.get(t, "/audit")
+	second := b.get(t, linked(first.body, nextLink))
+	back := b.get(t, linked(second.body, prevLink))
+	lines := regexp.MustCompile(`>why \d+<`)
+	if got, want := lines.FindAllString(back.body, -1), lines.FindAllString(first.body, -1); len(want) != 50 || !slices.Equal(got, want) {
+		t.Errorf("%d lines on the way back, want %d", len(got), len(want))
+	}
+	if lines.FindString(second.body) == lines.FindString(first.body) {
+		t.Error("the second page is the first")
+	}
+}
+
 func TestAudit_HostileText(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -170,4 +187,19 @@ func TestAudit_HostileText(t *testing.T) {
 		w.book.audits = append(w.book.audits, ledger.Audit{ID: int64(i + 1), At: noon, LetterID: letterID(0), Act: ledger.Closed, By: text, Why: text, Login: text, Application: text, Client: text})
 	}
 	harmless(t, "audit", w.as(t, "viewer").get(t, "/audit").body)
+}
+
+func TestRates_ByRevision(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.as(t, "viewer").get(t, "/rates?by=revision")
+	for _, want := range []string{"main@r7", `data-th="Denied" class="num">10<`, "25.0 %", `href="/decisions?path=http%2Fauthz%2Fallow&amp;since=2026-03-01T10%3A00%3A00Z&amp;until=2026-03-01T12%3A00%3A01Z"`} {
+		if !strings.Contains(a.body, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+	w = newWorld(t, func(_ *console.Config, _ *api.Config, p *api.Ports) { p.States = nil })
+	if a := w.as(t, "viewer").get(t, "/rates?by=revision"); a.code != 200 || strings.Contains(a.body, "path and revision") {
+		t.Errorf("a desk without states: %d", a.code)
+	}
 }

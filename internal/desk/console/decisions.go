@@ -6,6 +6,7 @@ import (
 
 	"docket/internal/desk/api"
 	"docket/internal/history/reader"
+	"docket/internal/history/state"
 )
 
 // pageSize is the number of lines of a list.
@@ -168,6 +169,8 @@ type ratesPage struct {
 	Missing                []string
 	Command                string
 	Other                  bool
+	Kept                   bool // the desk counts revisions
+	Revisions              *api.RevisionRates
 }
 
 // rateRow sums up one path or service.
@@ -187,6 +190,10 @@ const maxRates = 100
 func (c *Console) rates(in *request) (page, error) {
 	q := in.URL.Query()
 	body := ratesPage{By: q.Get("by"), Since: q.Get("since"), Until: q.Get("until"), Step: q.Get("step"), Path: q.Get("path"), Service: q.Get("service")}
+	body.Kept = c.ask.Has("list-revisions")
+	if body.By == "revision" && body.Kept {
+		return c.revisions(in, body)
+	}
 	if body.By != "service" {
 		body.By = "path"
 	}
@@ -221,6 +228,29 @@ func (c *Console) rates(in *request) (page, error) {
 	command := search{Since: s.Since, Until: s.Until, Path: s.Path, Service: s.Service}
 	body.Command = "docket stats --by " + body.By + command.commandLine()[len("docket logs"):]
 	return page{name: "rates", title: "Rates", body: body}, nil
+}
+
+// revisions is the page of rates by revision. It has no chart: revisions are counted without times between.
+func (c *Console) revisions(in *request, body ratesPage) (page, error) {
+	if len(body.Path) > maxID {
+		return page{}, asking("path", "a shorter text")
+	}
+	var paths []string
+	if body.Path != "" {
+		paths = []string{body.Path}
+	}
+	found, err := c.ask.Revisions(in.ctx(), in.who, paths)
+	if err != nil {
+		return page{}, err
+	}
+	body.Revisions, body.Rates.Completeness = &found, found.Completeness
+	return page{name: "rates", title: "Rates", body: body}, nil
+}
+
+// revisionURL is the page of the decisions of a path from the first to the last of a revision.
+func revisionURL(r *state.Rate) string {
+	s := search{Path: []string{r.Path}, Since: r.First.Add(-time.Hour).UTC().Format(time.RFC3339), Until: r.Last.Add(time.Second).UTC().Format(time.RFC3339)}
+	return s.with()
 }
 
 // rateRows sums up the lines of each name, the most denied first.

@@ -145,7 +145,7 @@ func (x *export) next(ctx context.Context) (err error) {
 		x.first = x.list.Completeness
 	}
 	reached := x.list.Reached
-	x.list.Reached = nil // it goes on
+	x.list.Reached = nil // the next page continues there
 	for _, m := range missingOf(&x.list) {
 		if !slices.Contains(x.lacks, m) {
 			x.lacks = append(x.lacks, m)
@@ -155,7 +155,7 @@ func (x *export) next(ctx context.Context) (err error) {
 	return nil
 }
 
-// write sends the pages. What it could not send, the last line says, if it is sent.
+// write sends the pages, and a last line that says what is missing.
 func (x *export) write(ctx context.Context, w http.ResponseWriter, format string) {
 	h := w.Header()
 	kind := map[string]string{"csv": "text/csv; charset=utf-8; header=present", "jsonl": "application/jsonl; charset=utf-8"}[format]

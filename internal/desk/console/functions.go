@@ -10,6 +10,7 @@ import (
 
 	"docket/internal/history/archive"
 	"docket/internal/history/reader"
+	"docket/internal/history/state"
 )
 
 // functions are those of the templates. None returns HTML, so every result is escaped.
@@ -20,7 +21,8 @@ func functions(a assets) template.FuncMap {
 		"n": count, "deref": deref, "decision": decisionURL, "never": func() time.Time { return time.Time{} },
 		"tone": tone, "percent": percent, "short": short, "value": valueText, "raw": func(j json.RawMessage) string { return shown(string(j)) },
 		"dict": dict, "freshness": freshnessText, "duration": durationText, "add": func(a, b int) int { return a + b }, "str": func(v any) string { return fmt.Sprint(v) },
-		"subjectURL": subjectURL, "bytes": sizeText, "dayURL": func(d archive.CalendarDay) string { return dayURL(&d) }, "shown": shown, "ms": func(ns int64) string { return strconv.FormatFloat(float64(ns)/1e6, 'f', 2, 64) + " ms" },
+		"subjectURL": subjectURL, "bytes": sizeText, "revisionURL": func(r state.Rate) string { return revisionURL(&r) }, "total": func(r state.Rate) int64 { return r.Allowed + r.Denied }, "rate": func(r state.Rate) float64 { return r.DenyRate() },
+		"dayURL": func(d archive.CalendarDay) string { return dayURL(&d) }, "shown": shown, "ms": func(ns int64) string { return strconv.FormatFloat(float64(ns)/1e6, 'f', 2, 64) + " ms" },
 	}
 }
 

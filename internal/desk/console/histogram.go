@@ -11,6 +11,8 @@ type bar struct {
 	X, Y, Height, DeniedY, Denied float64
 	Title                         string
 	To                            string // the decisions of the step; empty: no link
+	From                          time.Time
+	Count, DeniedCount            int64
 }
 
 // histogram is a chart of counts over time.
@@ -51,7 +53,7 @@ func histogramOf(r api.Rates, now time.Time, link func(from, to time.Time) strin
 		height := heightOf(s.all, most)
 		denied := min(height, heightOf(s.denied, most))
 		h.Bars = append(h.Bars, bar{X: float64(len(h.Bars)*10 + 1), Y: 100 - height, Height: height, DeniedY: 100 - denied, Denied: denied,
-			Title: timeText(at) + " UTC: " + count(s.all) + " decisions, " + count(s.denied) + " denied", To: link(at, at.Add(step))})
+			Title: timeText(at) + " UTC: " + count(s.all) + " decisions, " + count(s.denied) + " denied", To: link(at, at.Add(step)), From: at, Count: s.all, DeniedCount: s.denied})
 	}
 	h.Width = max(1, len(h.Bars)) * 10
 	return h

@@ -127,6 +127,41 @@ func TestPages_BackLeavesOutWhatIsAhead(t *testing.T) {
 	}
 }
 
+// TestPages_OfShardsTurn: decisions of one moment in two shards, 50 of each side of a page.
+func TestPages_OfShardsTurn(t *testing.T) {
+	t.Parallel()
+	var parts []sharded.Shard
+	for i := range 2 {
+		store := &readertest.Store{}
+		for n := range 60 {
+			store.Add(readertest.Decision(n*2+i, noon.Add(-time.Minute)))
+		}
+		parts = append(parts, sharded.Shard{Name: string(rune('a' + i)), Store: store})
+	}
+	w := newWorld(t, func(_ *console.Config, _ *api.Config, p *api.Ports) { p.Decisions = sharded.New(parts...) })
+	b := w.as(t, "viewer")
+	for _, order := range []string{"newest", "oldest"} {
+		var all []string // pages of shards have different lengths
+		path, last := "/decisions?order="+order, ""
+		for path != "" {
+			a := b.get(t, path)
+			all, last, path = append(all, listed(a.body)...), path, linked(a.body, nextLink)
+		}
+		at := len(all) - len(listed(b.get(t, last).body))
+		for path = linked(b.get(t, last).body, prevLink); path != ""; {
+			a := b.get(t, path)
+			page := listed(a.body)
+			if at -= len(page); len(page) == 0 || at < 0 || !slices.Equal(page, all[at:at+len(page)]) {
+				t.Fatalf("%s: %d decisions on the way back, at %d", order, len(page), at)
+			}
+			path = linked(a.body, prevLink)
+		}
+		if at != 0 || len(all) != 120 {
+			t.Errorf("%s: %d decisions, %d of them not on the way back", order, len(all), at)
+		}
+	}
+}
+
 func TestPages_RangeAndFilterStay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -217,6 +252,9 @@ func TestFacets_RemoveWhatIsAskedFor(t *testing.T) {
 	a := b.get(t, "/decisions?since=2h&verdict=denied&path=http/*&verdict=allowed")
 	if !strings.Contains(a.body, `<a class="x" href="/decisions?path=http%2F%2A&amp;since=2h&amp;verdict=allowed" aria-current="true" title="asked for: remove it">denied</a>`) {
 		t.Error("a value that is asked for does not lead to the search without it")
+	}
+	if !strings.Contains(a.body, `href="/decisions?path=http%2F%2A&amp;since=2h&amp;verdict=denied&amp;verdict=allowed&amp;service=checkout"`) && !strings.Contains(a.body, `&amp;service=checkout&amp;since=2h&amp;verdict=denied&amp;verdict=allowed">checkout</a>`) {
+		t.Error("a value does not lead to the search with its word")
 	}
 	if a := b.get(t, "/decisions?requested_by=10.0.0.1"); !strings.Contains(a.body, `href="/decisions" aria-current="true" title="asked for: remove it">10.0.0.1</a>`) {
 		t.Error("the host of an asker is not the word that was asked for")

@@ -62,7 +62,7 @@ func TestScreens_Golden(t *testing.T) {
 	id := readertest.Decisions(30, noon)[6].ID
 	group := "/dead-letters/groups/" + w.book.letters[0].Fingerprint
 	for name, path := range map[string]string{"now": "/", "decisions": "/decisions?verdict=denied&since=2h", "nothing": "/decisions?path=none", "wrong": "/decisions?q=colour:red", "why": "/decisions/" + id,
-		"compare": "/compare?a=" + id + "&b=" + readertest.Decisions(30, noon)[12].ID, "rates": "/rates?since=2h", "flips": "/flips", "subject": "/subjects/10.0.0.7", "where": "/where?q=d-1", "audit": "/audit?act=all", "archive": "/archive?month=2026-02", "letters": "/dead-letters", "group": group, "letter": "/dead-letters/" + letterID(0) + "?payload=1", "absent": "/decisions/none-of-these"} {
+		"compare": "/compare?a=" + id + "&b=" + readertest.Decisions(30, noon)[12].ID, "rates": "/rates?since=2h", "revisions": "/rates?by=revision", "flips": "/flips", "subject": "/subjects/10.0.0.7", "where": "/where?q=d-1", "audit": "/audit?act=all", "archive": "/archive?month=2026-02", "letters": "/dead-letters", "group": group, "letter": "/dead-letters/" + letterID(0) + "?payload=1", "absent": "/decisions/none-of-these"} {
 		golden(t, name, w.as(t, "operator").get(t, path).body)
 	}
 	golden(t, "lanes", w.as(t, "viewer").get(t, "/lanes").body)

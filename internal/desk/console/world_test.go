@@ -90,6 +90,7 @@ func newWorld(t testing.TB, change ...func(*console.Config, *api.Config, *api.Po
 	states := &readertest.States{Mark: state.Mark{StoredBefore: noon, StoredSince: noon.Add(-time.Hour), SubjectsBy: "requested_by:host"}}
 	states.All = []state.State{{Key: state.Key{Subject: "10.0.0.7", Path: "http/authz/allow"}, Verdict: "denied", Since: state.Version{Time: noon, ID: "d-1"}, Version: state.Version{Time: noon, ID: "d-1"}, LastSeen: noon, Decisions: 3}}
 	states.Note(state.Flip{ID: 1, Key: state.Key{Subject: "10.0.0.7", Path: "http/authz/allow"}, Was: "allowed", Verdict: "denied", Version: state.Version{Time: noon, ID: "d-1"}, WasVersion: state.Version{Time: noon, ID: "d-0"}, StoredAt: noon})
+	states.Rates = []state.Rate{{PathRevision: state.PathRevision{Path: "http/authz/allow", Revision: "main@r7"}, First: noon.Add(-time.Hour), Last: noon, Allowed: 30, Denied: 10}}
 	tokens, err := api.ParseTokens(everybody)
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 
 // AuditQuery chooses lines of the audit of all dead letters. Fields are joined by and.
 type AuditQuery struct {
-	By           string // who did it, exact; empty: all
+	By           string // the name of the author, exact; empty: all
 	Acts         []Act  // one of these; empty: all
 	Since, Until time.Time
 	// Before and After are numbers of lines: only lines with a lower, or with a higher number; 0: no limit. With After
@@ -23,7 +23,7 @@ const MostAudits = 500
 // Audits are lines of the audit, the newest first. They have no payload and no diff.
 type Audits struct {
 	Lines []Audit
-	// Next is the number to go on from in the direction of the question; 0: there are no more.
+	// Next is the number for the next question in the same direction; 0: there are no more.
 	Next int64
 	// Reached is the time of the last line that was looked at, if the time was over before the answer was full.
 	Reached time.Time

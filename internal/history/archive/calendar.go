@@ -58,7 +58,7 @@ type Calendar struct {
 	Where string        // the place of the archives; empty: there is none
 	// Shared are days in a partition with others. Their number is not known.
 	Shared []Held
-	Lacks  []string // what could not be looked at
+	Lacks  []string // places that could not be looked at
 }
 
 // mostDays limits a calendar: the newest are in it.

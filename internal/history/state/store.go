@@ -65,6 +65,12 @@ const (
 	MostStates = 1000
 )
 
+// Revisions reads the counts of revisions. A [Store] may be one.
+type Revisions interface {
+	// Revisions returns the counts of revisions, those seen last first, at most limit. paths are as in [FlipQuery].
+	Revisions(ctx context.Context, paths []string, limit int) ([]Rate, Mark, error)
+}
+
 // Store reads states and flips. Its errors are safe to show. They are [ErrNone] if there are none.
 type Store interface {
 	// States returns the states of a subject in the order of their paths, at most limit. paths are as in [FlipQuery].

@@ -15,7 +15,10 @@ import (
 	"docket/internal/record/verdict"
 )
 
-var _ state.Store = (*Reader)(nil)
+var (
+	_ state.Store     = (*Reader)(nil)
+	_ state.Revisions = (*Reader)(nil)
+)
 
 const (
 	statesMarkSQL = `SELECT stored_before, coalesce(since, stored_before), subject_by, full_at, states FROM decision_states_mark`
@@ -39,6 +42,31 @@ func (r *Reader) States(ctx context.Context, subject string, paths []string, lim
 		if err == nil {
 			all, err = pgx.CollectRows(rows, scanState)
 		}
+		return err
+	})
+	return all, mark, err
+}
+
+// Revisions implements [state.Revisions].
+func (r *Reader) Revisions(ctx context.Context, paths []string, limit int) (all []state.Rate, mark state.Mark, err error) {
+	err = r.statesLook(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if mark, err = statesMark(ctx, tx); err != nil {
+			return err
+		}
+		var args []any
+		sql := `SELECT d.path, d.revision, d.first_at, d.last_at, d.allowed, d.denied FROM decision_states_revisions d`
+		if c := pathsSQL(paths, &args); c != "" {
+			sql += " WHERE " + c
+		}
+		rows, err := tx.Query(ctx, sql+" ORDER BY d.last_at DESC, d.path, d.revision LIMIT "+db.Arg(&args, min(max(limit, 1), state.MostStates)), args...)
+		if err != nil {
+			return err
+		}
+		all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (one state.Rate, err error) {
+			err = row.Scan(&one.Path, &one.Revision, &one.First, &one.Last, &one.Allowed, &one.Denied)
+			one.First, one.Last = one.First.UTC(), one.Last.UTC()
+			return one, err
+		})
 		return err
 	})
 	return all, mark, err

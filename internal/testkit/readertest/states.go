@@ -14,6 +14,7 @@ type States struct {
 	mu    sync.Mutex
 	All   []state.State // in the order of their keys
 	Noted []state.Flip
+	Rates []state.Rate // in the order of an answer
 	Mark  state.Mark
 	Err   error
 }
@@ -77,4 +78,19 @@ func among(path string, paths []string) bool {
 		below, is := strings.CutSuffix(of, "*")
 		return of == path || is && strings.HasPrefix(path, below)
 	})
+}
+
+// Revisions implements [state.Revisions].
+func (s *States) Revisions(_ context.Context, paths []string, limit int) (out []state.Rate, mark state.Mark, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.fault(); err != nil {
+		return nil, mark, err
+	}
+	for _, one := range s.Rates {
+		if among(one.Path, paths) && len(out) < limit {
+			out = append(out, one)
+		}
+	}
+	return out, s.Mark, nil
 }
