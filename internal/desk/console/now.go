@@ -84,7 +84,7 @@ const (
 	topWorst = 5
 	// still is how long a partition with waiting records may make no progress.
 	still = 30 * time.Second
-	// notSeen stands for what this desk cannot see. It is no zero.
+	// notSeen stands for what this desk cannot see. A zero would say more than is known.
 	notSeen = "not seen"
 )
 

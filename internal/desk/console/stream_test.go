@@ -414,7 +414,7 @@ func TestStream_DeskStops(t *testing.T) {
 	}
 }
 
-// TestTail_ShowsWhatIsStored: each once, filtered, the newest first, with a place that goes on after a break.
+// TestTail_ShowsWhatIsStored: each once, filtered, the newest first, with a place that survives a break.
 func TestTail_ShowsWhatIsStored(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
