@@ -225,7 +225,7 @@ func TestAlerts_NewFingerprintsAtTheEnd(t *testing.T) {
 	})
 }
 
-// TestAlertsNow_ListsThoseThatLast: one that is resolved, and a text that is no level, are none.
+// TestAlertsNow_ListsThoseThatLast: resolved ones and unreadable texts do not count.
 func TestAlertsNow_ListsThoseThatLast(t *testing.T) {
 	t.Parallel()
 	noted := noted{"alert:unresolved": "120", "alert:horizon:a": "", "alert:horizon:b": "3", "alert:horizon:c": "x"}
