@@ -73,3 +73,33 @@ func TestScan_CommitsNothing(t *testing.T) {
 		t.Errorf("groups %v, %v", groups, err)
 	}
 }
+
+// TestMembers_CountsThem: a group that does not exist has none.
+func TestMembers_CountsThem(t *testing.T) {
+	t.Parallel()
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(2, "logs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	r, err := NewReader(Config{Brokers: cluster.ListenAddrs()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if n, err := r.Members(ctx, "docket"); n != 0 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	member, err := kgo.NewClient(kgo.SeedBrokers(cluster.ListenAddrs()...), kgo.ConsumerGroup("docket"), kgo.ConsumeTopics("logs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer member.Close()
+	for n := 0; n != 1; {
+		if n, err = r.Members(ctx, "docket"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

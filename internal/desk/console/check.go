@@ -96,7 +96,7 @@ func grouped(lines []SettingLine) (all []settingGroup) {
 	return all
 }
 
-// runCheck runs a check, unless one runs or has just ended. It goes on without the browser, and ends with the desk.
+// runCheck runs a check, unless one runs or has just ended. It needs no browser to end, and ends with the desk.
 func (c *Console) runCheck(in *request) (page, error) {
 	d := &c.doctor
 	d.mu.Lock()

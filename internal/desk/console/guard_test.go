@@ -51,7 +51,7 @@ func rank(role string) int {
 
 func (b *browser) ask(t *testing.T, method, path string) answer {
 	t.Helper()
-	if strings.HasPrefix(path, "/events/") { // it would go on
+	if strings.HasPrefix(path, "/events/") { // it would last
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		return b.get(t, path, func(r *http.Request) { *r = *r.WithContext(ctx) })

@@ -210,7 +210,7 @@ func TestCheck_OneRunForEverybody(t *testing.T) {
 			one.post(t, "/check", nil, func(r *http.Request) { *r = *r.WithContext(ctx) })
 		}()
 		synctest.Wait()
-		leaves() // the browser is gone, and the check goes on
+		leaves() // the browser is gone, and the check runs
 		if a := two.post(t, "/check", nil); a.code != http.StatusSeeOther || runs != 1 {
 			t.Errorf("%d, %d runs", a.code, runs)
 		}

@@ -20,9 +20,9 @@ const (
 	perSession = 4
 	// beat is between two signs of life.
 	beat = 15 * time.Second
-	// recheck is how often a stream asks whether its session goes on. A logout at this desk has it ask at once.
+	// recheck is how often a stream asks whether its session lasts. A logout at this desk has it ask at once.
 	recheck = 10 * time.Second
-	// blind is how long a stream goes on without an answer about its session.
+	// blind is how long a stream lasts without an answer about its session.
 	blind = time.Minute
 	// eventWithin is how long a client may take for an event.
 	eventWithin = 10 * time.Second
@@ -33,7 +33,7 @@ func streamed(r *http.Request) bool {
 	return r.URL.Path == streamsPrefix || strings.HasPrefix(r.URL.Path, streamsPrefix+"/")
 }
 
-// background reports whether no person acts by a request: it is no use of a session.
+// background reports whether no person acts by a request. It does not count as a use of the session.
 func background(r *http.Request) bool { return part(r) || streamed(r) }
 
 // streams are the open streams.
@@ -76,7 +76,7 @@ func (s *streams) join(whose any) (leave func(), ok bool) {
 	}, true
 }
 
-// recheck has every stream ask at once whether its session goes on.
+// recheck has every stream ask at once whether its session lasts.
 func (s *streams) recheck() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,13 +97,13 @@ type events struct {
 	in       *request
 	last     string // the id of the last event that the browser had; empty: none
 	sent     time.Time
-	checked  time.Time // when the session was last known to go on
+	checked  time.Time // when the session was last known to last
 	due      time.Time // when to ask again
 	again    <-chan struct{}
 	stopping <-chan struct{}
 }
 
-// stream is a screen whose answer goes on. step sends what is new, and says when to call it again.
+// stream is a screen whose answer does not end by itself. step sends what is new, and says when to call it again.
 type stream struct {
 	step func(ctx context.Context, e *events) (pause time.Duration, err error)
 }
@@ -139,7 +139,7 @@ func (c *Console) serveStream(w http.ResponseWriter, in *request, s *stream) err
 	return nil
 }
 
-// run goes on until the browser is gone, the session ends, or the desk stops.
+// run sends events until the browser is gone, the session ends, or the desk stops.
 func (e *events) run(s *stream) {
 	for {
 		pause, err := s.step(e.in.ctx(), e)
@@ -185,7 +185,7 @@ func (e *events) wait(pause time.Duration) bool {
 // alive sends a sign of life if nothing else was sent for long.
 func (e *events) alive() bool { return time.Since(e.sent) < beat || e.raw(": alive\n\n") }
 
-// goesOn reports whether the session still is, with the same role. While the database is away, it is believed for a
+// goesOn reports whether the session still exists, with the same role. While the database is away, it is believed for a
 // while.
 func (e *events) goesOn() bool {
 	now := time.Now()

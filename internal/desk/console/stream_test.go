@@ -18,8 +18,6 @@ import (
 	"docket/internal/desk/api"
 	"docket/internal/desk/console"
 	"docket/internal/desk/peers"
-	"docket/internal/history/reader"
-	"docket/internal/testkit/readertest"
 )
 
 // event is a server-sent event.
@@ -411,119 +409,5 @@ func TestStream_DeskStops(t *testing.T) {
 	stop()
 	if err := <-ended; err != nil || time.Since(began) > 30*time.Second {
 		t.Errorf("%v after %v", err, time.Since(began))
-	}
-}
-
-// TestTail_ShowsWhatIsStored: each once, filtered, the newest first, with a place that goes on after a break.
-func TestTail_ShowsWhatIsStored(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		b := w.as(t, "viewer")
-		page := b.get(t, "/decisions?verdict=denied&live=1").body
-		if !strings.Contains(page, `data-events="/events/decisions?verdict=denied" data-last="`) || !strings.Contains(page, `href="/decisions?verdict=denied">Stop`) {
-			t.Fatal(page)
-		}
-		s := b.watch(t, "/events/decisions?verdict=denied")
-		synctest.Wait()
-		var denied []reader.Decision
-		for _, d := range readertest.Decisions(90, noon.Add(time.Hour))[30:] {
-			w.store.Add(d)
-			if d.Verdict == reader.Denied {
-				denied = append(denied, d)
-			}
-			time.Sleep(100 * time.Millisecond)
-		}
-		time.Sleep(2 * time.Second)
-		rows := s.named("rows")
-		all := ""
-		for _, e := range rows {
-			all += e.data
-		}
-		for _, d := range denied {
-			if strings.Count(all, `data-key="`+d.ID+" ") != 1 {
-				t.Errorf("%s is there %d times", d.ID, strings.Count(all, `data-key="`+d.ID+" "))
-			}
-		}
-		if n := strings.Count(all, "data-key="); n != len(denied) || strings.Contains(all, readertest.Secret) {
-			t.Errorf("%d rows for %d decisions, or a payload", n, len(denied))
-		}
-		last := rows[len(rows)-2].id
-		again := b.watch(t, "/events/decisions?verdict=denied", func(r *http.Request) { r.Header.Set("Last-Event-ID", last) })
-		time.Sleep(1500 * time.Millisecond)
-		if got := again.named("rows"); len(got) != 1 || !strings.Contains(got[0].data, denied[len(denied)-1].ID) {
-			t.Errorf("after a break %v", got)
-		}
-		foreign := b.watch(t, "/events/decisions", func(r *http.Request) { r.Header.Set("Last-Event-ID", "planted") })
-		time.Sleep(1500 * time.Millisecond)
-		if note := foreign.named("note"); foreign.code != http.StatusOK || len(note) == 0 || !strings.Contains(note[0].data, "More are stored than can be shown") {
-			t.Errorf("of a place that is none: %d %v", foreign.code, foreign.events())
-		}
-	})
-}
-
-func TestTail_IsBounded(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		s := w.as(t, "viewer").watch(t, "/events/decisions")
-		synctest.Wait()
-		w.store.Add(readertest.Decisions(100, noon.Add(time.Hour))...)
-		time.Sleep(2 * time.Second)
-		rows, notes := s.named("rows"), s.named("note")
-		if len(rows) != 1 || strings.Count(rows[0].data, "data-key=") != 20 || !strings.Contains(notes[0].data, "80 more were stored") {
-			t.Errorf("%d events; %v", len(rows), notes)
-		}
-		for range 6 {
-			w.store.Add(readertest.Decisions(900, noon.Add(2*time.Hour))...)
-			time.Sleep(time.Second)
-		}
-		time.Sleep(3 * time.Second)
-		behind := false
-		for _, e := range s.named("note") {
-			behind = behind || strings.Contains(e.data, "More are stored than can be shown")
-		}
-		if !behind {
-			t.Error("a tail that falls behind does not say so")
-		}
-		before := len(s.named("rows"))
-		w.store.Add(readertest.Decision(77, noon.Add(3*time.Hour)))
-		time.Sleep(2500 * time.Millisecond)
-		if got := s.named("rows"); len(got) < before || !strings.Contains(got[len(got)-1].data, readertest.Decision(77, noon.Add(3*time.Hour)).ID) {
-			t.Error("it does not go on from now")
-		}
-	})
-}
-
-func TestTail_DatabaseAway(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		s := w.as(t, "viewer").watch(t, "/events/decisions")
-		synctest.Wait()
-		w.store.Fail(errors.New("gone"))
-		time.Sleep(40 * time.Second)
-		if notes := s.named("note"); s.ended() || len(notes) != 1 || !strings.Contains(notes[0].data, "The database does not answer") {
-			t.Errorf("%v %v", s.ended(), notes)
-		}
-		quiet := len(s.named("asof"))
-		w.store.Add(readertest.Decision(70, noon.Add(time.Hour)))
-		w.store.Fail(nil)
-		time.Sleep(10 * time.Second)
-		if notes, rows := s.named("note"), s.named("rows"); len(rows) != 1 || strings.Contains(notes[len(notes)-1].data, "does not answer") || len(s.named("asof")) <= quiet {
-			t.Errorf("%v %v", notes, rows)
-		}
-	})
-}
-
-// TestTail_RoleIsAsked: a viewer may not ask what a payload holds.
-func TestTail_RoleIsAsked(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	for path, want := range map[string]int{"/events/decisions?match=input:/n=1": 403, "/events/decisions?verdict=none": 422} {
-		s := w.as(t, "viewer").watch(t, path)
-		if <-s.done; s.code != want {
-			t.Errorf("%.60s: %d, want %d", path, s.code, want)
-		}
 	}
 }

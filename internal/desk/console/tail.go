@@ -19,7 +19,7 @@ const (
 	tailRows = 20
 	// tailRead is the number of decisions that one look reads.
 	tailRead = 500
-	// tailBehind is how many looks in a row may end with more to read. Then the tail goes on from now.
+	// tailBehind is how many looks in a row may end with more to read. Then the tail skips to now.
 	tailBehind = 3
 	// tailAway is between two looks while the database is away.
 	tailAway = 5 * time.Second

@@ -299,3 +299,23 @@ func TestLook_TooManyAddresses(t *testing.T) {
 		t.Errorf("%d", len(all))
 	}
 }
+
+// TestLook_LargeAnswerIsCut: an answer without end is read up to the limit.
+func TestLook_LargeAnswerIsCut(t *testing.T) {
+	t.Parallel()
+	var sent atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		line := strings.Repeat("x", 64<<10)
+		for range 1000 { // 64 MB
+			n, err := fmt.Fprint(w, line)
+			if sent.Add(int64(n)); err != nil {
+				return
+			}
+		}
+	}))
+	t.Cleanup(s.Close)
+	w := watch(t, peers.Config{Targets: targets(t, s.URL), Within: time.Minute})
+	if all := w.Look(t.Context()); all[0].Seen() || all[0].Why != "its answer is too large" || sent.Load() > 60<<20 {
+		t.Errorf("%+v after %d bytes", all[0], sent.Load())
+	}
+}

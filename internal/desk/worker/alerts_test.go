@@ -241,3 +241,24 @@ func TestAlerts_NewFingerprintsAtTheEnd(t *testing.T) {
 		in.expect(t, "after the end", "alert fingerprint:0123456789abcdef: Dead letters with a new cause: data 23514")
 	})
 }
+
+// TestAlertsNow_ListsThoseThatLast: resolved ones and unreadable texts do not count.
+func TestAlertsNow_ListsThoseThatLast(t *testing.T) {
+	t.Parallel()
+	noted := noted{"alert:unresolved": "120", "alert:horizon:a": "", "alert:horizon:b": "3", "alert:horizon:c": "x"}
+	all, err := AlertsNow(t.Context(), noted, "a", "b", "c", "d")
+	if err != nil || len(all) != 2 || all[0].Level != 120 || all[0].Topic != "" || all[1].Topic != "b" || all[1].Level != 3 {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+// noted is what was told. A name without an entry was never told.
+type noted map[string]string
+
+func (n noted) Remembered(_ context.Context, name string) (string, time.Time, error) {
+	text, known := n[name]
+	if !known {
+		return "", time.Time{}, ledger.ErrNotFound
+	}
+	return text, time.Time{}, nil
+}

@@ -1,0 +1,219 @@
+package console
+
+import (
+	"time"
+
+	"docket/internal/desk/peers"
+)
+
+// fleet has the seen programs by kind, and how many were not seen.
+type fleet struct {
+	of     map[string][]peers.Peer
+	unseen []peers.Peer
+}
+
+// Names of programs, as /readyz has them.
+const (
+	consumerName, replayerName, collectorName = "consumer", "parking-replayer", "collector"
+)
+
+func fleetOf(s *snapshot) fleet {
+	f := fleet{of: map[string][]peers.Peer{}}
+	if s.peers == nil {
+		return f
+	}
+	for _, p := range *s.peers {
+		if !p.Seen() {
+			f.unseen = append(f.unseen, p)
+			continue
+		}
+		f.of[p.Program()] = append(f.of[p.Program()], p)
+	}
+	return f
+}
+
+// lack says why none of a program was seen.
+func (f fleet) lack(program string) string {
+	if len(f.unseen) > 0 {
+		return "No " + program + " answers. " + plural(len(f.unseen), "program is", "programs are") + " not seen: " + f.unseen[0].Why + "."
+	}
+	return "No " + program + " is among those that the desk looks at (DOCKET_DESK_PEERS)."
+}
+
+// facts are the numbers of the seen programs of one kind.
+func (f fleet) facts(program string) (all []*peers.Facts) {
+	for _, p := range f.of[program] {
+		if p.Facts != nil {
+			all = append(all, p.Facts)
+		}
+	}
+	return all
+}
+
+// total adds a number of all programs; nil: none has it.
+func total(all []*peers.Facts, of func(*peers.Facts) *float64) (sum *float64) {
+	for _, f := range all {
+		if v := of(f); v != nil {
+			n := *v
+			if sum != nil {
+				n += *sum
+			}
+			sum = &n
+		}
+	}
+	return sum
+}
+
+func greatest(all []*peers.Facts, of func(*peers.Facts) *float64) (most *float64) {
+	for _, f := range all {
+		if v := of(f); v != nil && (most == nil || *v > *most) {
+			most = v
+		}
+	}
+	return most
+}
+
+func collectorPlace(s *snapshot, f fleet) place {
+	p := place{Name: "Collector", Number: notSeen, Word: true}
+	seen := f.facts(collectorName)
+	if len(seen) == 0 {
+		if p.Text = f.lack(collectorName); s.peers == nil {
+			p.Text = "Set DOCKET_DESK_PEERS, so that the desk sees the collectors."
+		}
+		return p
+	}
+	p.Text = plural(len(seen), "collector is", "collectors are") + " seen"
+	if n := total(seen, func(f *peers.Facts) *float64 { return f.Uploads }); n != nil {
+		p.Text += "; " + whole(*n) + " uploads in flight"
+	}
+	if pace := total(seen, func(f *peers.Facts) *float64 { return f.TakenPace }); pace != nil {
+		p.Number, p.Word, p.Age = paceText(*pace), false, "decisions a second, in the last seconds"
+		return p
+	}
+	p.Number = "no pace yet"
+	return p
+}
+
+func topicPlace(s *snapshot, f fleet) place {
+	p := place{Name: "Topic", Number: "not known", Word: true, Text: "Kafka did not tell what waits."}
+	switch {
+	case !s.waitsAt.IsZero():
+		n := int64(0)
+		for _, w := range s.waits {
+			n += w.Records
+		}
+		p.Number, p.Word, p.Text = count(n), false, "records wait in all lanes; looked at "+ageText(s.at.Sub(s.waitsAt))+" ago"
+	case s.now != nil && s.now.Behind != nil:
+		p.Number, p.Word, p.Text = count(s.now.Behind), false, "records wait in all lanes"
+	default:
+		return p
+	}
+	if oldest := greatest(f.facts(consumerName), func(f *peers.Facts) *float64 { return f.Oldest }); oldest != nil {
+		p.Age = "none is in hand"
+		if *oldest > 0 {
+			p.Age = "the oldest in hand since " + ageText(seconds(*oldest))
+		}
+	}
+	return p
+}
+
+func consumerPlace(s *snapshot, f fleet, sight Sight) place {
+	p := place{Name: "Consumer", Number: notSeen, Word: true, Text: "It is not known whether consumers work."}
+	if s.now != nil {
+		p.Number, p.Tone, p.Text = string(s.now.Freshness), tone(string(s.now.Freshness)), freshnessText(s.now.Freshness)
+		if p.Number == "" {
+			p.Number = "not known"
+		}
+		if s.now.ETA != nil && *s.now.ETA > 0 {
+			p.Text += " About " + durationText(s.now.ETA) + " left."
+		}
+	}
+	if s.members != nil {
+		n := 0
+		for _, l := range sight.Lanes {
+			n += s.members[l.Group]
+		}
+		p.Text += " Kafka knows " + plural(n, "member", "members") + "."
+	}
+	var last time.Time
+	for _, one := range f.facts(consumerName) {
+		if one.LastCommit.After(last) {
+			last = one.LastCommit
+		}
+	}
+	if !last.IsZero() {
+		p.Age = "last commit " + ageText(s.at.Sub(last)) + " ago"
+	}
+	return p
+}
+
+func rowPlace(s *snapshot) place {
+	p := place{Name: "Row", Number: "not known", Word: true, Text: "It is not known until when rows are complete."}
+	if s.now == nil || s.now.CompleteUntil == nil {
+		return p
+	}
+	until := s.now.CompleteUntil.UTC()
+	p.Number, p.Text, p.Age = until.Format("15:04:05"), "complete until then, "+until.Format(time.DateOnly)+" UTC", ageText(s.at.Sub(until))+" ago"
+	return p
+}
+
+func parkedPlace(s *snapshot) place {
+	p := place{Name: "Parked", Number: "not known", Text: "the replayer stores them again"}
+	if s.now != nil && s.now.Parked != nil {
+		p.Number = count(s.now.Parked)
+	}
+	if s.horizon == nil {
+		return p
+	}
+	for _, l := range *s.horizon {
+		if l.Parked && l.OldestUnread != nil {
+			p.Age = "the oldest since " + ageText(s.at.Sub(*l.OldestUnread))
+		}
+	}
+	return p
+}
+
+func lettersPlace(s *snapshot) place {
+	p := place{Name: "Dead letters", Number: "not known", Text: "not resolved; a person decides", To: "/dead-letters"}
+	if s.now == nil {
+		return p
+	}
+	p.Number = count(s.now.Unresolved)
+	var oldest time.Time
+	for _, l := range s.now.Lines {
+		if l.Oldest != nil && (oldest.IsZero() || l.Oldest.Before(oldest)) {
+			oldest = *l.Oldest
+		}
+	}
+	if !oldest.IsZero() {
+		p.Age = "the oldest since " + ageText(s.at.Sub(oldest))
+	}
+	return p
+}
+
+func spoolPlace(s *snapshot, f fleet) place {
+	p := place{Name: "Spooled", Number: notSeen, Text: "files of other hosts, which the desk does not see"}
+	seen := append(f.facts(consumerName), f.facts(replayerName)...)
+	files := total(seen, func(f *peers.Facts) *float64 { return f.SpoolFiles })
+	if s.peers == nil {
+		return p
+	}
+	if files == nil {
+		p.Text = f.lack(consumerName)
+		return p
+	}
+	p.Number, p.Text = whole(*files), "files in the spools of "+plural(len(seen), "program", "programs")
+	if bytes := total(seen, func(f *peers.Facts) *float64 { return f.SpoolBytes }); bytes != nil && *bytes > 0 {
+		p.Text += ", " + sizeText(int64(*bytes))
+	}
+	if len(f.unseen) > 0 {
+		p.Number, p.Text = "at least "+p.Number, p.Text+"; "+plural(len(f.unseen), "program is", "programs are")+" not seen"
+	}
+	if oldest := greatest(seen, func(f *peers.Facts) *float64 { return f.SpoolOldest }); oldest != nil && *oldest > 0 {
+		p.Age = "the oldest since " + ageText(seconds(*oldest))
+	}
+	if lost := total(seen, func(f *peers.Facts) *float64 { return f.SpoolDropped }); lost != nil && *lost > 0 {
+		p.Tone, p.Text = "bad", p.Text+"; "+whole(*lost)+" records are LOST"
+	}
+	return p
+}
