@@ -170,7 +170,7 @@ func (s *api) cases() {
 	register(s, route{role: Operator, method: http.MethodPost, path: "/dead-letters/{id}/reopen", id: "reopen-dead-letter",
 		summary: "Say that a dead letter that was resolved by hand is not done", text: "It is PENDING then. One that is stored, or that an archive has, stays RESOLVED.", errors: refusals}, s.reopen)
 	register(s, route{role: Operator, method: http.MethodPost, path: "/groups/{fingerprint}/assign", id: "assign-group",
-		summary: "Say who looks after a group", errors: []int{http.StatusNotFound}}, s.assignGroup)
+		summary: "Say who looks after a group", errors: refusals}, s.assignGroup)
 	register(s, route{role: Viewer, method: http.MethodGet, path: "/groups/{fingerprint}/history", id: "show-group-history",
 		summary: "Show what happened to a group and to its rules", errors: []int{http.StatusNotFound}}, s.groupHistory)
 	register(s, route{role: Viewer, method: http.MethodGet, path: "/rules", id: "list-rules", summary: "List the rules of groups, the newest first"}, s.listRules)

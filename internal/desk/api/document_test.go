@@ -87,7 +87,7 @@ var permissions = []struct {
 	{"create-job", "admin", "POST", "/jobs", `{"act":"resolve","filter":{},"all":true,"reason":"r"}`, 201},
 	{"assign-dead-letter", "operator", "POST", "/dead-letters/" + id(0) + "/assign", `{"to":"mara","reason":"r"}`, 200},
 	{"snooze-dead-letter", "operator", "POST", "/dead-letters/" + id(0) + "/snooze", `{"reason":"r"}`, 200},
-	{"reopen-dead-letter", "operator", "POST", "/dead-letters/" + id(7) + "/reopen", `{"note":"n"}`, 200},
+	{"reopen-dead-letter", "operator", "POST", "/dead-letters/" + id(3) + "/reopen", `{"note":"n"}`, 200},
 	{"assign-group", "operator", "POST", "/groups/" + fingerprint + "/assign", `{"to":"","reason":"r"}`, 200},
 	{"show-group-history", "viewer", "GET", "/groups/" + fingerprint + "/history?limit=5", "", 200},
 	{"list-rules", "viewer", "GET", "/rules?all=true&limit=5&fingerprint=" + fingerprint, "", 200},
@@ -187,7 +187,7 @@ func (w *world) withJobs(t *testing.T) {
 		}
 	}
 	w.book.jobs = append(w.book.jobs, ledger.Job{ID: 4, Act: ledger.Closed, State: ledger.JobProposed, Operator: "mara", Reason: "r", Limit: 10, CreatedAt: noon})
-	if e := w.book.letters[id(7)]; e != nil {
+	if e := w.book.letters[id(3)]; e != nil {
 		e.State = ledger.Resolved
 	}
 	for _, id := range []string{"2", "3"} {

@@ -78,6 +78,9 @@ func (b *Book) CreateJob(ctx context.Context, j ledger.Job) (ledger.Job, error) 
 	}
 	defer end()
 	j.ID, j.State, j.CreatedAt = int64(len(b.jobs)+1), ledger.JobWaiting, now
+	if b.fourEyes && j.Act == ledger.Closed { // none of these is approved here
+		j.State, j.Note = ledger.JobProposed, "it waits for a second person"
+	}
 	for _, e := range b.letters {
 		if chosen(j.Filter, e) {
 			j.Matched++
@@ -152,7 +155,9 @@ func (b *Book) ListJobs(ctx context.Context, n int) (newest []ledger.Job, err er
 
 // StopJob implements [ledger.Jobs].
 func (b *Book) StopJob(ctx context.Context, id int64, why string, by ledger.Actor) (ledger.Job, error) {
-	return b.turn(ctx, id, func(j *job) bool { return j.State == ledger.JobWaiting || j.State == ledger.JobRunning }, func(j *job, now time.Time) {
+	return b.turn(ctx, id, func(j *job) bool {
+		return j.State == ledger.JobProposed || j.State == ledger.JobWaiting || j.State == ledger.JobRunning
+	}, func(j *job, now time.Time) {
 		j.State, j.StoppedBy, j.Note, j.EndedAt = ledger.JobStopped, by.Name, why, now
 		j.free()
 	}, thatIsThere)
@@ -162,6 +167,9 @@ func (b *Book) StopJob(ctx context.Context, id int64, why string, by ledger.Acto
 func (b *Book) ResumeJob(ctx context.Context, id int64, by ledger.Actor) (ledger.Job, error) {
 	return b.turn(ctx, id, func(j *job) bool { return j.State == ledger.JobStopped }, func(j *job, _ time.Time) {
 		j.State, j.StoppedBy, j.Note, j.EndedAt = ledger.JobWaiting, "", "resumed by "+by.Name, time.Time{}
+		if b.fourEyes && j.Act == ledger.Closed {
+			j.State = ledger.JobProposed
+		}
 		j.Reason += "; " + j.Note
 		if by.Why != "" {
 			j.Reason += ": " + by.Why
