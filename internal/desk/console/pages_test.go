@@ -117,6 +117,9 @@ func TestPages_BackLeavesOutWhatIsAhead(t *testing.T) {
 	if slices.Contains(listed(first.body), ahead.ID) || len(listed(first.body)) != 50 {
 		t.Errorf("the page before the second has %d decisions, or one of the day after tomorrow", len(listed(first.body)))
 	}
+	if before := linked(first.body, prevLink); before != "" && slices.Contains(listed(b.get(t, before).body), ahead.ID) {
+		t.Error("the page before the first has the decision of the day after tomorrow")
+	}
 	// In the other order nothing is left out.
 	pages := [][]string{}
 	for path := "/decisions?order=oldest"; path != ""; {
