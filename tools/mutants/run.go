@@ -96,7 +96,7 @@ func (b *bench) build(ctx context.Context, overlay string, s stage) (binary, err
 	if _, err := os.Stat(file); err != nil {
 		return binary{}, fmt.Errorf("%s has no tests", s.pkg)
 	}
-	return binary{file, dir}, nil
+	return binary{file, filepath.Join(b.root, filepath.FromSlash(s.pkg))}, nil
 }
 
 // patience is how much longer than a test binary's own limit the runner waits for its end.
