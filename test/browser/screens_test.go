@@ -44,12 +44,18 @@ var screens = []screen{
 	{name: "group", route: "GET /dead-letters/groups/{fingerprint}", path: "/dead-letters/groups/{group}", text: "Retry all of them", picture: true},
 	{name: "letter", route: "GET /dead-letters/{id}", path: "/dead-letters/{letter}?payload=1", text: "History", picture: true},
 	{name: "job", route: "GET /jobs/{id}", path: "/jobs/{job}", text: "Made by", picture: true},
+	{name: "lanes", route: "GET /lanes", path: "/lanes", text: "Lanes", picture: true},
+	{name: "check", route: "GET /check", path: "/check", text: "Check", picture: true},
+	{name: "archive", route: "GET /archive", path: "/archive", text: "Archive", picture: true},
+	{name: "audit", route: "GET /audit", path: "/audit?act=all", text: "Audit", picture: true},
+	{name: "no-proposal", route: "GET /proposals/{id}", path: "/proposals/1", text: "Not found", status: 404},
+	{name: "no-provider", route: "GET /login/oidc", path: "/login/oidc", text: "Not found", status: 404},
 	{name: "refused", route: "GET /flips", path: "/flips", text: "Not allowed", status: 403, as: "viewer"},
 	{name: "login", route: "GET /login", path: "/login", text: "Log in to the desk", as: "nobody", picture: true},
 }
 
 // files are routes that are no pages.
-var files = []string{"GET /assets/{version}/{name}"}
+var files = []string{"GET /assets/{version}/{name}", "GET /events/{page}", "GET /events/decisions", "GET /export/decisions"}
 
 // TestScreens_HaveEveryRoute: a page that this table lacks is tested by no browser.
 func TestScreens_HaveEveryRoute(t *testing.T) {
