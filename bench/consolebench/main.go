@@ -16,6 +16,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -94,7 +95,7 @@ func (b *bench) run(ctx context.Context) error {
 			return err
 		}
 	}
-	stop, err := b.serve(db.DB, book)
+	stop, err := b.serve(ctx, db.DB, book)
 	if err != nil {
 		return err
 	}
@@ -118,7 +119,7 @@ func (b *bench) run(ctx context.Context) error {
 }
 
 // serve has the console on loopback, over the stores that a desk has, and logs in.
-func (b *bench) serve(d *db.DB, book *ledgerdb.Ledger) (stop func(), err error) {
+func (b *bench) serve(ctx context.Context, d *db.DB, book *ledgerdb.Ledger) (stop func(), err error) {
 	const token = "bench-token-of-the-auditor"
 	tokens, err := api.ParseTokens("bench:auditor:" + token)
 	if err != nil {
@@ -133,7 +134,7 @@ func (b *bench) serve(d *db.DB, book *ledgerdb.Ledger) (stop func(), err error) 
 	if err != nil {
 		return nil, err
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +145,12 @@ func (b *bench) serve(d *db.DB, book *ledgerdb.Ledger) (stop func(), err error) 
 		return nil, err
 	}
 	b.base, b.client = "http://"+l.Addr().String(), &http.Client{Jar: jar}
-	answer, err := b.client.PostForm(b.base+"/login", url.Values{"token": {token}})
+	login, err := http.NewRequestWithContext(ctx, http.MethodPost, b.base+"/login", strings.NewReader(url.Values{"token": {token}}.Encode()))
+	if err != nil {
+		return nil, err
+	}
+	login.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	answer, err := b.client.Do(login)
 	if err != nil {
 		return nil, err
 	}

@@ -20,8 +20,7 @@ type browser struct {
 	home    string
 	client  *http.Client
 	cookies map[string]map[string]*http.Cookie // by host, by name
-	at      *url.URL
-	asked   []string // every address
+	asked   []string                           // every address
 }
 
 func (o *office) browser(t *testing.T) *browser {
@@ -96,7 +95,7 @@ func (b *browser) visit(method, to string, form url.Values, from *url.URL) answe
 		next := a.header.Get("Location")
 		if a.status < 300 || a.status > 399 || next == "" {
 			if on, is := strings.CutPrefix(a.header.Get("Refresh"), "0; url="); is { // the page itself leads on
-				method, form, strict, next = http.MethodGet, nil, true, on
+				strict, next = true, on
 			} else {
 				return a
 			}

@@ -344,7 +344,7 @@ func (s forgetful) TailText(t reader.Tail) (string, error) {
 
 // SettledBefore implements [api.Settling].
 func (s forgetful) SettledBefore(t reader.Tail) time.Time {
-	return noon.Add(time.Duration(t.Mark.(int)-3) * time.Second)
+	return noon.Add(time.Second * time.Duration(t.Mark.(int)-3)) //nolint:durationcheck // a count of seconds
 }
 
 // TestFollow_SaysWhatIsDoneWith: a client can tell what a restart repeats, and whether to ask again at once.

@@ -101,8 +101,8 @@ func (c *Console) typed(in *request) (editPage, error) {
 
 // wrongJSON says why a text is not JSON; empty: it is valid. It names the place and quotes nothing.
 func wrongJSON(text string) string {
-	var any json.RawMessage
-	err := json.Unmarshal([]byte(text), &any)
+	var whole json.RawMessage
+	err := json.Unmarshal([]byte(text), &whole)
 	if err == nil {
 		return ""
 	}

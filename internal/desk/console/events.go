@@ -47,7 +47,7 @@ func (e *events) show(p page) error {
 	text := visible(out.Bytes())
 	sum := sha256.Sum256(asOf.ReplaceAll(text, nil))
 	id := hex.EncodeToString(sum[:8])
-	sent := true
+	var sent bool
 	if id != e.last {
 		sent = e.send("page", id, text)
 	} else {

@@ -189,11 +189,11 @@ func memberOf(p *peers.Peer, now time.Time) programRow {
 		return m
 	}
 	m.Version = f.Version
-	lag, any := 0.0, false
+	lag, known := 0.0, false
 	for _, l := range f.Lags {
-		lag, any = lag+l.Records, true
+		lag, known = lag+l.Records, true
 	}
-	if any {
+	if known {
 		m.Lag = whole(lag)
 	}
 	if f.Oldest != nil && *f.Oldest > 0 {

@@ -108,7 +108,7 @@ func TestNow_NotSeenIsNoZero(t *testing.T) {
 	} {
 		w := newWorld(t, func(c *console.Config, _ *api.Config, p *api.Ports) { c.Sight, p.Horizon = sight, nil })
 		b := w.as(t, "viewer")
-		away := error(errors.New("no database"))
+		away := errors.New("no database")
 		w.book.away.Store(&away)
 		for _, path := range []string{"/", "/lanes"} {
 			a := b.get(t, path)

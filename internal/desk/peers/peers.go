@@ -116,7 +116,7 @@ func (w *Watch) Look(ctx context.Context) []Peer {
 	}
 	wait.Wait()
 	w.forget(asked)
-	return append(found, all...)
+	return slices.Concat(found, all)
 }
 
 // addresses lists the programs behind all targets, and the names without an address.

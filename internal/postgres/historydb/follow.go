@@ -31,7 +31,7 @@ SELECT statement_timestamp(), pg_is_in_recovery(), coalesce(array_agg(l.virtualt
 	// readsOnlySQL marks a transaction that is READ ONLY, which the server tells nobody else. Reading a day for the archive takes
 	// minutes, and what is complete must not wait for it.
 	readsOnlySQL = `SELECT pg_advisory_xact_lock_shared('decision_logs'::regclass::int, 1)`
-	sinceSQL = `SELECT d.ts, d.decision_id, d.stored_at FROM decision_logs d WHERE d.stored_at >= $1::timestamptz AND `
+	sinceSQL     = `SELECT d.ts, d.decision_id, d.stored_at FROM decision_logs d WHERE d.stored_at >= $1::timestamptz AND `
 )
 
 const (

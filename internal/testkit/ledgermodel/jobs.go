@@ -78,7 +78,7 @@ func (b *Book) CreateJob(ctx context.Context, j ledger.Job) (ledger.Job, error) 
 	}
 	defer end()
 	j.ID, j.State, j.CreatedAt = int64(len(b.jobs)+1), ledger.JobWaiting, now
-	if b.fourEyes && j.Act == ledger.Closed { // none of these is approved here
+	if b.fourEyes && j.Act == ledger.Closed {
 		j.State, j.Note = ledger.JobProposed, "it waits for a second person"
 	}
 	for _, e := range b.letters {
@@ -161,6 +161,22 @@ func (b *Book) StopJob(ctx context.Context, id int64, why string, by ledger.Acto
 		j.State, j.StoppedBy, j.Note, j.EndedAt = ledger.JobStopped, by.Name, why, now
 		j.free()
 	}, thatIsThere)
+}
+
+// ApproveJob implements [ledger.Cases]. It goes by names alone.
+func (b *Book) ApproveJob(ctx context.Context, id int64, by ledger.Actor) (ledger.Job, error) {
+	return b.turn(ctx, id, func(j *job) bool { return j.State == ledger.JobProposed && j.Operator != by.Name }, func(j *job, _ time.Time) {
+		j.State, j.ApprovedBy, j.Note = ledger.JobWaiting, by.Name, ""
+	}, func(j *job) error {
+		if j == nil {
+			return ledger.ErrNotFound
+		}
+		because := ledger.BecauseEnded
+		if j.State == ledger.JobProposed {
+			because = ledger.BecauseName
+		}
+		return &ledger.ProposalError{ID: id, Because: because, Of: "job"}
+	})
 }
 
 // ResumeJob implements [ledger.Jobs].

@@ -226,7 +226,7 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	if p.Change != nil {
 		p.Change(claims)
 	}
-	token := ""
+	var token string
 	if p.Sign != nil {
 		token = p.Sign(claims)
 	} else {

@@ -18,12 +18,12 @@ import (
 type rules struct {
 	frame.Call
 	frame.Signature
-	all                      bool
-	group, topic, act, until string
-	after                    time.Duration
-	rate                     float64
-	most                     int64
-	failures                 int
+	all                 bool
+	group, topic, until string
+	after               time.Duration
+	rate                float64
+	most                int64
+	failures            int
 }
 
 // mostListedRules is how many rules are listed.
