@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"docket/internal/desk/ledger"
+	"docket/internal/testkit/pgtest"
 	"docket/internal/desk/worker"
 	"docket/internal/record/envelope"
 )
@@ -190,6 +191,7 @@ func TestJobs_FirstFailAlikeOnPostgres(t *testing.T) {
 func TestJobs_StoppedAndHandedOverOnPostgres(t *testing.T) {
 	t.Parallel()
 	d := newTryOut(t)
+	(&pgtest.Letters{DB: d.pg, T: t}).FourEyes(false) // a job that resolves waits for nobody
 	d.many(500)
 	id := d.job(ledger.Job{Act: ledger.Retried, Rate: 100, Limit: 400})
 	stop := d.jobs("desk-1")
