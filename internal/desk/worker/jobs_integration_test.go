@@ -13,9 +13,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"docket/internal/desk/ledger"
-	"docket/internal/testkit/pgtest"
 	"docket/internal/desk/worker"
 	"docket/internal/record/envelope"
+	"docket/internal/testkit/pgtest"
 )
 
 // ends replaces relay, consumer and watcher. It publishes the outbox and ends each retry as how says; "" means
