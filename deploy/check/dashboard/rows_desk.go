@@ -59,6 +59,16 @@ func deskRow() row {
 			queries: []query{{expr: "60 * sum by (result) (" + rate("docket_desk_published_total") + ")", legend: "{{result}}"}},
 		},
 		{
+			title: "Rules and snoozed dead letters", kind: "timeseries", w: 6, h: 7, unit: "short", none: "no desk",
+			about: "Normal: no rule stops itself. Snoozed ones are open and hidden from lists. Rules: those that hold or wait for a second person; the letters that they moved in a minute.",
+			queries: []query{
+				{expr: "max(docket_desk_letters_snoozed" + selected + ")", legend: "snoozed"},
+				{expr: "max by (state) (docket_desk_rules" + selected + ")", legend: "rules {{state}}"},
+				{expr: "60 * sum by (act) (" + rate("docket_desk_rule_letters_total") + ")", legend: "letters {{act}}, a minute"},
+				{expr: "60 * sum(" + rate("docket_desk_rules_stopped_total") + ") or vector(0)", legend: "rules stopped, a minute"},
+			},
+		},
+		{
 			title: "Lag of the desk", kind: "timeseries", w: 6, h: 7, unit: "short", none: "no desk",
 			about:   "Dead letters that are not in the ledger yet. Normal: 0.",
 			queries: []query{{expr: "sum by (topic) (max by (topic, partition) (" + desk("docket_consumer_lag"+selected) + "))", legend: "{{topic}}"}},

@@ -99,7 +99,7 @@ func (j *judge) operation(r *http.Request) (string, error) {
 func arguments() map[reflect.Type][]any {
 	since, until := time.Date(2026, 11, 20, 9, 8, 7, 6_000, time.UTC), time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	partition := int32(2)
-	id, value := "abcdef123456", json.RawMessage(`"a=b"`)
+	id, value := "abcdef1234567890", json.RawMessage(`"a=b"`)
 	return map[reflect.Type][]any{
 		reflect.TypeFor[string](): {id}, reflect.TypeFor[[]string](): {[]string{strings.Repeat("a1", 32), strings.Repeat("b2", 32)}}, reflect.TypeFor[int](): {7, 1}, reflect.TypeFor[int64](): {int64(12)}, reflect.TypeFor[bool](): {true, false},
 		reflect.TypeFor[[]byte](): {[]byte(`{"a":1}`), []byte{0xff, 0}}, reflect.TypeFor[time.Duration](): {15 * time.Minute}, reflect.TypeFor[time.Time](): {until},
@@ -115,6 +115,10 @@ func arguments() map[reflect.Type][]any {
 		reflect.TypeFor[ledger.Job](): {
 			ledger.Job{Act: ledger.Retried, Filter: ledger.Filter{Code: "23514", States: []ledger.State{ledger.Failed}}, Rate: 50, Limit: 100, Operator: "mara", Reason: "r"},
 			ledger.Job{Act: ledger.Closed, Filter: ledger.Filter{From: since}, Limit: 10, Reason: "r"},
+		},
+		reflect.TypeFor[ledger.Rule](): {
+			ledger.Rule{Fingerprint: id, Topic: "decision-logs", Act: ledger.Retried, After: time.Minute, Rate: 5, Most: 100, Failures: 3, EndsAt: until, Why: "r"},
+			ledger.Rule{Fingerprint: id, Act: ledger.Closed, Most: 10, EndsAt: until, Why: "r"}, ledger.Rule{Fingerprint: id, Act: ledger.Snoozed, EndsAt: until, Why: "r"},
 		},
 		reflect.TypeFor[reader.Filter](): {
 			reader.Filter{

@@ -54,7 +54,9 @@ func (s *signed) rebuild(t testing.TB, o *console.OpenID, change ...func(*consol
 	for _, f := range change {
 		f(o)
 	}
-	s.console = newConsole(t, s.world, console.Config{Version: "1.2.3", Now: s.clock.Now, OpenID: o})
+	c := s.config
+	c.OpenID = o
+	s.console = newConsole(t, s.world, c)
 }
 
 // depart begins a login, and returns the address at the provider.

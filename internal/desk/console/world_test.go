@@ -71,6 +71,7 @@ func (c *clock) pass(d time.Duration) {
 
 // world is a console over an API with all of its ports.
 type world struct {
+	config   console.Config
 	book     *book
 	store    *readertest.Store
 	tries    *tries
@@ -108,6 +109,7 @@ func newWorld(t testing.TB, change ...func(*console.Config, *api.Config, *api.Po
 	if w.api, err = api.New(ac, p, api.Auth{Tokens: tokens}, log); err != nil {
 		t.Fatal(err)
 	}
+	w.config = cc
 	w.console = newConsole(t, w, cc)
 	return w
 }
