@@ -173,6 +173,9 @@ BEGIN
         END IF;
         RETURN NEW;
     END IF;
+    IF (NEW.act, NEW.filter, NEW.most, NEW.proposed) IS DISTINCT FROM (OLD.act, OLD.filter, OLD.most, OLD.proposed) THEN
+        RAISE EXCEPTION 'job % stays as it was made', OLD.job_id USING ERRCODE = 'check_violation', CONSTRAINT = 'dead_letter_jobs_fixed';
+    END IF;
     IF NOT OLD.proposed THEN
         RETURN NEW;
     END IF;

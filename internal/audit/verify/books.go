@@ -121,7 +121,7 @@ func (t *tally) chain(id string, state ledger.State, lines []ledger.Audit) {
 			continue // only the payload changed, or a retry died that was no longer awaited
 		case l.Act == ledger.Archived && l.From == ledger.Resolved && l.To == l.From && at == l.From:
 			continue // an archive has it
-		case slices.Contains([]ledger.Act{ledger.Changed, ledger.Proposed, ledger.Approved, ledger.Rejected}, l.Act) && l.From == at && l.To == at && i > 0:
+		case slices.Contains([]ledger.Act{ledger.Changed, ledger.Proposed, ledger.Approved, ledger.Rejected, ledger.Assigned, ledger.Snoozed}, l.Act) && l.From == at && l.To == at && i > 0:
 			continue // a change outside the moves; its line names the author
 		case l.From != at:
 			t.fault(Place{}, "", fmt.Sprintf("%.12s: its audit goes on from %q where it was %q", id, l.From, at), told(lines)...)

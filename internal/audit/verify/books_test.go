@@ -92,7 +92,7 @@ func TestBooks_CutLedger(t *testing.T) {
 // Proposals have lines of their own. They move nothing, and name the present state.
 func TestBooks_Proposals(t *testing.T) {
 	t.Parallel()
-	for _, act := range []ledger.Act{ledger.Proposed, ledger.Approved, ledger.Rejected} {
+	for _, act := range []ledger.Act{ledger.Proposed, ledger.Approved, ledger.Rejected, ledger.Assigned, ledger.Snoozed} {
 		for state, want := range map[ledger.State]State{ledger.Pending: Held, ledger.Failed: Broken} {
 			w := perfect()
 			w.ev.Books.Lines = append(w.ev.Books.Lines, ledger.Audit{At: noon, LetterID: "a", Act: act, From: state, To: state, By: "ada"})

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -205,7 +206,14 @@ func TestEdit_DifferenceBeforeItIsStored(t *testing.T) {
 		t.Error("a look at the difference stored it")
 	}
 	wants(t, edit(b, "save", `{"a":`), http.StatusUnprocessableEntity)
-	wants(t, edit(b, "save", `{"a":2}`), http.StatusSeeOther)
+	wants(t, edit(b, "save", `{"a":2}`), http.StatusConflict, "not the difference that you saw") // it was never shown
+	save := seenIn(edit(b, "preview", `{"a":2}`))
+	save.Set("payload", `{"a":2}`)
+	save.Set("reason", "typo")
+	w.book.letters[0].Value = []byte(`{"a":7}`) // somebody else edited it meanwhile
+	wants(t, b.post(t, letter+"/edit/save", save), http.StatusConflict, "not the difference that you saw", "Save this edit")
+	w.book.letters[0].Value = []byte(was)
+	wants(t, b.post(t, letter+"/edit/save", save), http.StatusSeeOther)
 	if got := string(w.book.letters[0].Value); got != `{"a":2}` {
 		t.Error(got)
 	}
@@ -215,12 +223,45 @@ func TestEdit_DifferenceBeforeItIsStored(t *testing.T) {
 	wants(t, edit(b, "preview", `"`+strings.Repeat("x", 21<<10)+`"`), http.StatusUnprocessableEntity, "at most 20 KiB")
 }
 
+// seenIn is the mark of the difference on a page.
+func seenIn(a answer) url.Values {
+	_, rest, _ := strings.Cut(a.body, `name="seen" value="`)
+	seen, _, _ := strings.Cut(rest, `"`)
+	return url.Values{"seen": {seen}}
+}
+
+// TestEdit_HiddenCharactersAreNotEdited: a page shows these as codes, and a form would send the codes back.
+func TestEdit_HiddenCharactersAreNotEdited(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b, letter := w.as(t, "operator"), "/dead-letters/"+letterID(0)
+	for name, hidden := range map[string]string{"no-break space": `\u00a0`, "joiner": `\u200d`, "soft hyphen": `\u00ad`, "tab": `\t`} {
+		payload := `{"a":"x` + hidden + `y"}`
+		wants(t, b.post(t, letter+"/edit/preview", url.Values{"payload": {payload}, "reason": {"typo"}}), http.StatusOK, "Save this edit")
+		raw, err := strconv.Unquote(`"` + hidden + `"`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if payload = `{"a":"x` + raw + `y"}`; name == "tab" { // in a string it is no JSON
+			payload = `{"a":"xy"` + raw + `}`
+		}
+		wants(t, b.post(t, letter+"/edit/preview", url.Values{"payload": {payload}, "reason": {"typo"}}), http.StatusUnprocessableEntity, "a character that pages show as a code", "!<textarea")
+		w.book.letters[0].Value = []byte(payload)
+		a := b.post(t, letter+"/edit", nil)
+		if wants(t, a, http.StatusUnprocessableEntity, "docket dlq edit"); strings.Contains(a.body, "<textarea") {
+			t.Errorf("%s is in a form", name)
+		}
+	}
+}
+
 func TestEdit_AnotherPersonApproves(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	admin, letter := w.as(t, "admin"), "/dead-letters/"+letterID(0)
 	form := url.Values{"payload": {`{"path":"a/b"}`}, "reason": {"typo"}}
-	wants(t, admin.post(t, letter+"/edit/preview", form), http.StatusOK, "Another person has to approve it", "Propose this edit")
+	shown := admin.post(t, letter+"/edit/preview", form)
+	wants(t, shown, http.StatusOK, "Another person has to approve it", "Propose this edit")
+	form.Set("seen", seenIn(shown).Get("seen"))
 	wants(t, w.as(t, "operator").post(t, letter+"/edit/save", form), http.StatusForbidden)
 	a := admin.post(t, letter+"/edit/save", form)
 	if a.code != http.StatusSeeOther || a.header.Get("Location") != "/proposals/1" {

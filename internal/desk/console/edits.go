@@ -2,6 +2,8 @@ package console
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -23,6 +25,13 @@ type editPage struct {
 	Wrong   string // why it cannot be saved; empty: it can, or nothing was checked
 	Preview *api.Preview
 	Lines   []diffLine
+	Seen    string // of the difference
+}
+
+// digestOf tells one difference from another.
+func digestOf(diff string) string {
+	sum := sha256.Sum256([]byte(diff))
+	return hex.EncodeToString(sum[:])
 }
 
 // diffLine is a line of a difference. Kind is add, del, at or empty.
@@ -54,11 +63,14 @@ func (c *Console) editForm(in *request) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	if p.Value.Text == nil || len(*p.Value.Text) > longestEdit {
-		return page{}, &api.Problem{Status: http.StatusUnprocessableEntity, Detail: "This payload cannot be edited in a page.", Hint: "It is not text, or longer than 20 KiB. Use docket dlq edit."}
+	if p.Value.Text == nil || len(*p.Value.Text) > longestEdit || hides(*p.Value.Text) {
+		return page{}, &api.Problem{Status: http.StatusUnprocessableEntity, Detail: "This payload cannot be edited in a page.", Hint: "It is not text, longer than 20 KiB, or has characters that pages show as codes. Use docket dlq edit."}
 	}
 	return page{name: "edit", title: "Edit a dead letter", body: editPage{Letter: l, Text: *p.Value.Text}}, nil
 }
+
+// hides reports whether a text has characters that a page shows as their codes: a form with it would send the codes back.
+func hides(text string) bool { return shown(text) != text }
 
 // editable is the letter of the page, if a person can decide on it.
 func (c *Console) editable(in *request) (api.Letter, error) {
@@ -88,11 +100,14 @@ func (c *Console) typed(in *request) (editPage, error) {
 	if body.Wrong = wrongJSON(body.Text); body.Wrong != "" {
 		return body, nil
 	}
+	if hides(body.Text) {
+		return body, asking("payload", "it has a character that pages show as a code; write it as an escape of JSON, or use docket dlq edit")
+	}
 	preview, err := c.ask.Preview(in.ctx(), in.who, l.ID, body.Text)
 	if err != nil {
 		return body, err
 	}
-	body.Preview, body.Lines = &preview, linesOf(preview.Diff)
+	body.Preview, body.Lines, body.Seen = &preview, linesOf(preview.Diff), digestOf(preview.Diff)
 	if preview.Diff == "" {
 		body.Wrong, body.Preview = "Nothing is changed.", nil
 	}
@@ -131,6 +146,10 @@ func (c *Console) editSave(in *request) (page, error) {
 	}
 	if body.Preview == nil {
 		return page{name: "edit", title: "Edit a dead letter", body: body, status: http.StatusUnprocessableEntity}, nil
+	}
+	if in.PostForm.Get("seen") != body.Seen { // somebody else changed the payload meanwhile
+		body.Wrong = "This is not the difference that you saw. Look at it again."
+		return page{name: "edit", title: "Edit a dead letter", body: body, status: http.StatusConflict}, nil
 	}
 	if body.Preview.Second {
 		p, err := c.ask.Propose(in.ctx(), in.who, body.Letter.ID, api.ProposalRequest{Payload: &body.Text, Reason: body.Reason, Retry: body.Retry})

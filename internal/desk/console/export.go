@@ -25,7 +25,8 @@ const (
 	exportMoreRows = 100_000 // of the others
 	exportPayloads = 10_000  // with payloads
 	exportTime     = 4 * time.Minute
-	maxExports     = 2 // at once
+	exportWrite    = 30 * time.Second // for a page
+	maxExports     = 2                // at once
 )
 
 // exports are the links to files of the search.
@@ -69,6 +70,7 @@ const (
 	endedRows  = "the limit of rows was reached"
 	endedTime  = "the time was over"
 	endedFault = "the desk could not read on"
+	endedLogin = "the login ended"
 )
 
 func (e *exportEnd) text() string {
@@ -105,14 +107,21 @@ func (c *Console) export(in *request) (page, error) {
 		return page{}, &api.Problem{Status: http.StatusServiceUnavailable, Detail: "Others export just now.", Hint: "Try again when that has ended."}
 	}
 	ctx, cancel := context.WithTimeout(in.ctx(), exportTime)
-	x := &export{ask: c.ask, who: in.who, query: s.question(min(exportPage, limit)), left: limit, now: in.now}
+	s.settle(in.now) // each page is a question of its own, and "1h" would begin later each time
+	x := &export{ask: c.ask, who: in.who, query: s.question(min(exportPage, limit)), left: limit, now: in.now, stands: func() bool { same, err := c.still(in); return same && err == nil }}
 	x.query.After, x.query.Payload = "", payload
 	// The first page comes before the first byte, so that a wrong question is answered with a page.
+	begun := false
+	defer func() {
+		if !begun {
+			cancel()
+			<-c.exporting
+		}
+	}()
 	if err := x.next(ctx); err != nil {
-		cancel()
-		<-c.exporting
 		return page{}, err
 	}
+	begun = true
 	return page{send: func(w http.ResponseWriter) {
 		defer func() { <-c.exporting }()
 		defer cancel()
@@ -129,10 +138,12 @@ type export struct {
 	list  api.DecisionList
 	now   time.Time
 	left  int // rows that may come
-	rows  int
-	ended string
-	lacks []string
-	first reader.Completeness
+	// stands reports whether the session goes on.
+	stands func() bool
+	rows   int
+	ended  string
+	lacks  []string
+	first  reader.Completeness
 }
 
 // next reads a page, and notes what it lacks.
@@ -179,6 +190,7 @@ func (x *export) write(ctx context.Context, w http.ResponseWriter, format string
 func (x *export) pages(ctx context.Context, w http.ResponseWriter, to rowWriter) bool {
 	control := http.NewResponseController(w)
 	for {
+		_ = control.SetWriteDeadline(time.Now().Add(exportWrite)) // not every writer can
 		for i := range x.list.Decisions {
 			if to.row(&x.list.Decisions[i]) != nil {
 				x.ended = "the client left"
@@ -198,6 +210,10 @@ func (x *export) pages(ctx context.Context, w http.ResponseWriter, to rowWriter)
 			return true
 		case x.left <= 0:
 			x.ended = endedRows
+			return true
+		}
+		if !x.stands() {
+			x.ended = endedLogin
 			return true
 		}
 		x.query.After = x.list.Next

@@ -165,6 +165,55 @@ func (f *failing) Search(ctx context.Context, q reader.Filter, p reader.Page) (r
 	return f.Store.Search(ctx, q, p)
 }
 
+// looked calls do at each search, with its range.
+type looked struct {
+	readertest.Store
+	do func(f reader.Filter)
+}
+
+func (l *looked) Search(ctx context.Context, f reader.Filter, p reader.Page) (reader.Found, error) {
+	l.do(f)
+	return l.Store.Search(ctx, f, p)
+}
+
+// TestExport_RangeIsFixed: each page is a question of its own, and "1h" would begin later each time.
+func TestExport_RangeIsFixed(t *testing.T) {
+	t.Parallel()
+	since := map[time.Time]bool{}
+	store := &looked{}
+	store.Add(readertest.Decisions(2500, noon)...)
+	w := newWorld(t, func(_ *console.Config, _ *api.Config, p *api.Ports) { p.Decisions = store })
+	store.do = func(f reader.Filter) {
+		if f.Since.Before(noon) { // the others look for what is ahead of the clock
+			since[f.Since] = true
+		}
+		w.clock.pass(2 * time.Minute)
+	}
+	rows := exported(t, w.as(t, "auditor"), "since=5d")
+	if len(since) != 1 || !strings.Contains(rows[len(rows)-1][0], "all that was found") {
+		t.Errorf("%v, the last is %v", since, rows[len(rows)-1])
+	}
+}
+
+func TestExport_EndsWithTheLogin(t *testing.T) {
+	t.Parallel()
+	store := &looked{}
+	store.Add(readertest.Decisions(2500, noon)...)
+	w := newWorld(t, func(_ *console.Config, _ *api.Config, p *api.Ports) { p.Decisions = store })
+	b, asked := w.as(t, "auditor"), 0
+	store.do = func(reader.Filter) {
+		if asked++; asked == 3 { // the first page looks twice
+			if _, err := w.sessions.EndAll(t.Context(), "aude"); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	rows := exported(t, b, "since=30d")
+	if last := rows[len(rows)-1][0]; !strings.Contains(last, "ended: the login ended") || len(rows) > 2500 {
+		t.Errorf("%d rows, the last is %v", len(rows), last)
+	}
+}
+
 func TestExport_TwoAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -193,17 +193,23 @@ func (e *events) goesOn() bool {
 		return true
 	}
 	e.due = now.Add(recheck)
-	again := &request{Request: e.in.Request, now: e.c.Now()}
-	refused, err := e.c.admit(&unanswered{header: http.Header{}}, again)
+	same, err := e.c.still(e.in)
 	switch {
 	case err != nil:
 		return now.Sub(e.checked) < blind
-	case refused || again.who.Role != e.in.who.Role || again.who.Name != e.in.who.Name:
+	case !same:
 		e.send("ended", "", nil)
 		return false
 	}
 	e.checked = now
 	return true
+}
+
+// still reports whether the login of a request that lasts goes on with the same role.
+func (c *Console) still(in *request) (bool, error) {
+	again := &request{Request: in.Request, now: c.Now()}
+	refused, err := c.admit(&unanswered{header: http.Header{}}, again)
+	return !refused && again.who.Role == in.who.Role && again.who.Name == in.who.Name, err
 }
 
 // unanswered takes what the check of a session would answer.

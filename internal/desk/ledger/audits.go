@@ -35,11 +35,13 @@ type Auditor interface {
 }
 
 // PeopleActs are the acts that a person decides, by hand or by a job.
-func PeopleActs() []Act { return []Act{Retried, Closed, Edited, Proposed, Approved, Rejected} }
+func PeopleActs() []Act {
+	return []Act{Retried, Closed, Edited, Proposed, Approved, Rejected, Reopened, Assigned, Snoozed}
+}
 
 // Acts are all acts.
 func Acts() []Act {
-	return []Act{Entered, Retried, Died, Stored, Refused, LeaseEnded, Closed, Edited, Removed, Archived, Restored, Changed, Proposed, Approved, Rejected}
+	return []Act{Entered, Retried, Died, Stored, Refused, LeaseEnded, Closed, Edited, Removed, Archived, Restored, Changed, Proposed, Approved, Rejected, Reopened, Assigned, Snoozed}
 }
 
 // Fits reports whether a line is one that q chooses, but for its limits of numbers.

@@ -101,7 +101,7 @@ func TestJob_OnlyItsOwnerMovesIt(t *testing.T) {
 func TestJob_OneOfManyTakesIt(t *testing.T) {
 	t.Parallel()
 	m := newModelled(t, 1, 9)
-	if _, err := m.CreateJob(t.Context(), ledger.Job{Act: ledger.Closed, Operator: "ann", Reason: "so"}); err != nil {
+	if _, err := m.CreateJob(t.Context(), ledger.Job{Act: ledger.Retried, Operator: "ann", Reason: "so"}); err != nil {
 		t.Fatal(err)
 	}
 	var wg sync.WaitGroup

@@ -33,6 +33,8 @@ func TestMigration_TablesGoAndComeBack(t *testing.T) {
 	up, down := ways("00003_dead_letters.sql")
 	_, unaudited := ways("00011_audit.sql")
 	_, unheld := ways("00013_floods.sql")
+	_, uncased := ways("00021_cases.sql")
+	d.Exec(t, uncased)
 	alone, together := ways("00014_four_eyes.sql")
 	for _, step := range []string{together, alone, alone, together} { // a step can be run again
 		d.Exec(t, step)
