@@ -2,6 +2,13 @@
 -- rule acts, and by nothing else. The rules about persons are kept here: triggers refuse all other ways.
 
 -- +goose Up
+-- A job that closes many can need a second person.
+ALTER TABLE dead_letter_jobs ADD COLUMN IF NOT EXISTS proposed boolean NOT NULL DEFAULT false, ADD COLUMN IF NOT EXISTS vouched boolean NOT NULL DEFAULT false,
+    ADD COLUMN IF NOT EXISTS login name DEFAULT session_user, ADD COLUMN IF NOT EXISTS approved_by text, ADD COLUMN IF NOT EXISTS approved_login name,
+    ADD COLUMN IF NOT EXISTS approved_at timestamptz;
+ALTER TABLE dead_letter_jobs DROP CONSTRAINT IF EXISTS dead_letter_jobs_state_check;
+ALTER TABLE dead_letter_jobs ADD CONSTRAINT dead_letter_jobs_state_check CHECK (state IN ('PROPOSED', 'WAITING', 'RUNNING', 'STOPPED', 'DONE'));
+
 CREATE TABLE IF NOT EXISTS dead_letter_rules (
     rule_id        bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     group_id       int         NOT NULL,
@@ -76,13 +83,6 @@ CREATE TABLE IF NOT EXISTS dead_letter_group_audit (
 );
 CREATE INDEX IF NOT EXISTS dead_letter_group_audit_group ON dead_letter_group_audit (group_id, audit_id);
 COMMENT ON TABLE dead_letter_group_audit IS 'What happened to groups of dead letters and to their rules: lines are added and never changed';
-
--- A job that closes many can need a second person.
-ALTER TABLE dead_letter_jobs ADD COLUMN IF NOT EXISTS proposed boolean NOT NULL DEFAULT false, ADD COLUMN IF NOT EXISTS vouched boolean NOT NULL DEFAULT false,
-    ADD COLUMN IF NOT EXISTS login name DEFAULT session_user, ADD COLUMN IF NOT EXISTS approved_by text, ADD COLUMN IF NOT EXISTS approved_login name,
-    ADD COLUMN IF NOT EXISTS approved_at timestamptz;
-ALTER TABLE dead_letter_jobs DROP CONSTRAINT IF EXISTS dead_letter_jobs_state_check;
-ALTER TABLE dead_letter_jobs ADD CONSTRAINT dead_letter_jobs_state_check CHECK (state IN ('PROPOSED', 'WAITING', 'RUNNING', 'STOPPED', 'DONE'));
 
 -- A person can reopen what a person closed.
 INSERT INTO dead_letter_moves SELECT 'RESOLVED', 'PENDING', 'reopened' WHERE NOT EXISTS (SELECT FROM dead_letter_moves WHERE act = 'reopened');

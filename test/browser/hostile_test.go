@@ -102,9 +102,6 @@ func enemies(t *testing.T, w *world, b *chrome) {
 		p.awaits("known by")
 		harmless("/decisions/" + id)
 		t.Logf("the page of a %s payload took %v", name, took.Round(time.Millisecond))
-		if took > 30*time.Second { // the goal is a second on an idle machine
-			t.Errorf("the page of a %s payload took %v", name, took)
-		}
 	}
 }
 

@@ -41,6 +41,12 @@ type Settling interface {
 	SettledBefore(t reader.Tail) time.Time
 }
 
+// Brimming tells whether there may be more at a place already, though the answer has fewer than the limit. [Places] may
+// have it.
+type Brimming interface {
+	MoreAfter(t reader.Tail) bool
+}
+
 // maxFollowedPayloads limits the decisions of an answer with payloads.
 const maxFollowedPayloads = 100
 
@@ -83,6 +89,9 @@ func (s *api) followed(places Places) func(context.Context, caller, *followInput
 		}
 		unknown := s.edits(ctx, found, in.Payload)
 		out := Stored{Decisions: decisionsOf(found), EditsUnknown: unknown, Tail: text, More: len(found) >= in.Limit}
+		if of, can := places.(Brimming); can {
+			out.More = out.More || of.MoreAfter(next)
+		}
 		if of, can := places.(Settling); can {
 			out.Settled = moment(of.SettledBefore(next))
 		}

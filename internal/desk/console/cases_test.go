@@ -242,7 +242,7 @@ func TestEdit_HiddenCharactersAreNotEdited(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if payload = `{"a":"x` + raw + `y"}`; name == "tab" { // in a string it is no JSON
+		if payload = `{"a":"x` + raw + `y"}`; name == "tab" { // JSON refuses it within a string
 			payload = `{"a":"xy"` + raw + `}`
 		}
 		wants(t, b.post(t, letter+"/edit/preview", url.Values{"payload": {payload}, "reason": {"typo"}}), http.StatusUnprocessableEntity, "a character that pages show as a code", "!<textarea")

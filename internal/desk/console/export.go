@@ -138,7 +138,7 @@ type export struct {
 	list  api.DecisionList
 	now   time.Time
 	left  int // rows that may come
-	// stands reports whether the session goes on.
+	// It reports whether the session lasts.
 	stands func() bool
 	rows   int
 	ended  string

@@ -262,7 +262,7 @@ func (s *search) lasting(now time.Time) string {
 	return s.first("since", since.UTC().Format(time.RFC3339), "until", until.UTC().Format(time.RFC3339))
 }
 
-// settle makes the range one of times, as words like 1h mean another one later. The API refuses what is no time.
+// settle makes the range one of times, as words like 1h mean another one later. The API refuses other texts.
 func (s *search) settle(now time.Time) {
 	for _, text := range []*string{&s.Since, &s.Until} {
 		if at, err := reader.ParseTime(*text, now); *text != "" && err == nil {

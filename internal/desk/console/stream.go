@@ -205,7 +205,7 @@ func (e *events) goesOn() bool {
 	return true
 }
 
-// still reports whether the login of a request that lasts goes on with the same role.
+// still reports whether the login of a long request lasts, with the same role.
 func (c *Console) still(in *request) (bool, error) {
 	again := &request{Request: in.Request, now: c.Now()}
 	refused, err := c.admit(&unanswered{header: http.Header{}}, again)

@@ -56,8 +56,9 @@ func (r Rule) Due(s Subject, acted []int, now time.Time) bool {
 	return false
 }
 
-// longestSaved limits the time for which a rule that did nothing may move letters at once.
-const longestSaved = time.Minute
+// LongestSaved limits the time for which a rule that did nothing may move letters at once, 1 minute. A slower rate has
+// the time for one letter.
+const LongestSaved = time.Minute
 
 // Allows returns how many letters a rule may move now, at most n, by its rate and the number that it may move in all.
 // A clock that went back allows none until it has caught up.
@@ -69,7 +70,7 @@ func (r Rule) Allows(now time.Time, n int) int {
 	if r.ActedAt.IsZero() {
 		return min(left, max(1, int(math.Ceil(r.Rate))))
 	}
-	saved := math.Max(longestSaved.Seconds(), 1/r.Rate) // a slow rate needs longer for one letter
+	saved := math.Max(LongestSaved.Seconds(), 1/r.Rate) // a slow rate needs longer for one letter
 	earned := math.Floor(min(max(0, now.Sub(r.ActedAt).Seconds()), saved)*r.Rate + 1e-9)
 	return int(min(float64(left), earned))
 }
@@ -78,6 +79,7 @@ func (r Rule) Allows(now time.Time, n int) int {
 // first, and open counts those without one. Until one is stored, no more are begun than may fail.
 func (r Rule) Judge(ends []SendingOutcome, open int) (room int, stop string) {
 	failed := 0
+	ends = slices.DeleteFunc(slices.Clone(ends), func(end SendingOutcome) bool { return end == SendingWithdrawn }) // it was never published
 	for _, end := range ends {
 		if end == SendingStored {
 			break

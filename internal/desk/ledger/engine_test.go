@@ -156,7 +156,7 @@ func TestRule_Judge(t *testing.T) {
 		stop bool
 	}{
 		{nil, 0, 3, false}, {nil, 2, 1, false}, {nil, 9, 0, false}, {[]ledger.SendingOutcome{dead}, 1, 1, false}, {[]ledger.SendingOutcome{dead, dead, stored}, 0, 1, false},
-		{[]ledger.SendingOutcome{dead, ledger.SendingRefused, ledger.SendingWithdrawn}, 0, 0, true}, {[]ledger.SendingOutcome{stored, dead, dead}, 7, 1 << 20, false},
+		{[]ledger.SendingOutcome{dead, ledger.SendingRefused, dead}, 0, 0, true}, {[]ledger.SendingOutcome{dead, ledger.SendingWithdrawn, dead}, 0, 1, false}, {[]ledger.SendingOutcome{ledger.SendingWithdrawn}, 1, 2, false}, {[]ledger.SendingOutcome{stored, dead, dead}, 7, 1 << 20, false},
 	} {
 		room, stop := r.Judge(c.ends, c.open)
 		if (stop != "") != c.stop || min(room, 1<<20) != c.room {

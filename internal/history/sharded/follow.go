@@ -12,7 +12,8 @@ import (
 // mark is the place of a follower in each shard. A place without a mark is now, of a shard that has not answered yet.
 type mark struct {
 	tails []reader.Tail
-	turn  int // the shard whose part of the limit is rounded up
+	turn  int  // the shard whose part of the limit is rounded up
+	more  bool // a shard filled its part, so there may be more
 }
 
 // Follow implements [reader.Store]. The order is that of storing in each shard, and that of stored_at among them. Each
@@ -24,7 +25,7 @@ func (s *Store) Follow(ctx context.Context, f reader.Filter, t reader.Tail, limi
 	}
 	n := len(s.shards)
 	after := &mark{tails: slices.Clone(before.tails), turn: (before.turn + 1) % n}
-	parts := make([][]reader.Decision, n)
+	parts, full := make([][]reader.Decision, n), make([]bool, n)
 	err := s.ask(ctx, func(ctx context.Context, i int, one reader.Store) error {
 		part := limit / n
 		if (i-before.turn+n)%n < limit%n {
@@ -37,9 +38,10 @@ func (s *Store) Follow(ctx context.Context, f reader.Filter, t reader.Tail, limi
 		if err != nil {
 			return err
 		}
-		parts[i], after.tails[i] = s.named(i, found), tail
+		parts[i], after.tails[i], full[i] = s.named(i, found), tail, len(found) >= max(part, 1)
 		return nil
 	})
+	after.more = slices.Contains(full, true)
 	if !usable(err) {
 		return nil, t, err
 	}
@@ -74,6 +76,12 @@ func (s *Store) TailText(t reader.Tail) (string, error) {
 		texts[i] = one.Name + "=" + text
 	}
 	return strings.Join(texts, ","), nil
+}
+
+// MoreAfter reports whether a shard may have more already at a place that Follow returned.
+func (s *Store) MoreAfter(t reader.Tail) bool {
+	m, ours := t.Mark.(*mark)
+	return ours && m.more
 }
 
 // settling is a store that tells until when a follower is done.

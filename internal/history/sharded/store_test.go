@@ -343,6 +343,29 @@ func TestFollow_EachOnce(t *testing.T) {
 	})
 }
 
+// TestFollow_SaysThatThereIsMore: a shard with more than its part of the limit is not at its end, though the answer is short.
+func TestFollow_SaysThatThereIsMore(t *testing.T) {
+	t.Parallel()
+	s := split{of: make([][]reader.Decision, 3)}
+	s.build()
+	_, tail, err := s.all.Follow(t.Context(), reader.Filter{}, reader.Tail{}, 9, false)
+	if err != nil || s.all.MoreAfter(tail) {
+		t.Fatalf("at the end there is more: %v", err)
+	}
+	for n := range 7 {
+		s.shards[1].Add(decision(fmt.Sprint(n), n, "a", reader.Allowed))
+	}
+	for _, want := range []struct {
+		n    int
+		more bool
+	}{{3, true}, {3, true}, {1, false}, {0, false}} {
+		found, next, err := s.all.Follow(t.Context(), reader.Filter{}, tail, 9, false)
+		if tail = next; err != nil || len(found) != want.n || s.all.MoreAfter(tail) != want.more {
+			t.Fatalf("%d, more %t, %v; want %+v", len(found), s.all.MoreAfter(tail), err, want)
+		}
+	}
+}
+
 func TestFollow_ByStoredAt(t *testing.T) {
 	t.Parallel()
 	s := split{of: make([][]reader.Decision, 3)}

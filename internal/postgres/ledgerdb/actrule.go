@@ -28,12 +28,15 @@ const (
 	stillByRuleSQL = `SELECT d.dead_letter_id FROM dead_letter_rules r JOIN dead_letters d USING (group_id)
 		WHERE r.rule_id = $1::bigint AND d.dead_letter_id = ANY($2::text[]) AND ` + actableSQL + ` ORDER BY d.dead_letter_id`
 	ruleEndsSQL = `SELECT o.outcome FROM dead_letter_rule_acts a JOIN dead_letter_outbox o USING (outbox_id)
-		WHERE a.rule_id = $1::bigint AND o.ended_at IS NOT NULL ORDER BY o.ended_at DESC, o.outbox_id DESC LIMIT $2::int`
+		WHERE a.rule_id = $1::bigint AND o.ended_at IS NOT NULL AND o.outcome <> 'withdrawn' ORDER BY o.ended_at DESC, o.outbox_id DESC LIMIT $2::int`
 	ruleOpenSQL = `SELECT count(*) FROM dead_letter_rule_acts a JOIN dead_letter_outbox o USING (outbox_id) WHERE a.rule_id = $1::bigint AND o.ended_at IS NULL`
 	// Its key refuses a second act for one failure.
 	ruleActsSQL = `INSERT INTO dead_letter_rule_acts (rule_id, dead_letter_id, attempts, outbox_id) SELECT $1::bigint, d.dead_letter_id, d.attempts, o.outbox_id
 		FROM dead_letters d LEFT JOIN dead_letter_outbox o ON o.dead_letter_id = d.dead_letter_id AND o.outbox_id = ANY($3::bigint[]) WHERE d.dead_letter_id = ANY($2::text[])`
-	ruleActedSQL = `UPDATE dead_letter_rules SET acted = acted + $2::bigint, acted_at = clock_timestamp() WHERE rule_id = $1::bigint`
+	// With a rate acted_at moves on by the time of these letters alone. The rest of what was earned stays for the next turn.
+	ruleActedSQL = `UPDATE dead_letter_rules SET acted = acted + $2::bigint, acted_at = CASE WHEN rate > 0 AND acted_at IS NOT NULL
+		THEN least(clock_timestamp(), greatest(acted_at, clock_timestamp() - make_interval(secs => greatest($3::float8, 1 / rate))) + make_interval(secs => $2::bigint / rate))
+		ELSE clock_timestamp() END WHERE rule_id = $1::bigint`
 )
 
 // ActRule implements [ledger.Cases]. The lock on the rule has two desks take turns. Its moves and its counters are one transaction.
@@ -118,6 +121,6 @@ func act(ctx context.Context, tx pgx.Tx, r ledger.Rule, n int, lease time.Durati
 	if _, err := tx.Exec(ctx, ruleActsSQL, r.ID, ids, sent); err != nil {
 		return 0, err
 	}
-	_, err = tx.Exec(ctx, ruleActedSQL, r.ID, moved)
+	_, err = tx.Exec(ctx, ruleActedSQL, r.ID, moved, ledger.LongestSaved.Seconds())
 	return moved, err
 }

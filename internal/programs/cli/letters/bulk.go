@@ -64,7 +64,12 @@ func (m *mover) makeJob(ctx context.Context, act ledger.Act, filter ledger.Filte
 	}
 	if job.State == ledger.JobProposed {
 		m.Tell("it waits for a second person: docket jobs approve %d\n", job.ID)
-		m.detach = true
+		if !m.wait { // nobody approves it while this command looks on
+			if err := (jobs.Follower{Call: m.Call}).Watch(ctx, job, false, true); err != nil || m.detach {
+				return err
+			}
+			return frame.Exit(cli.Failed)
+		}
 	}
 	return jobs.Follower{Call: m.Call}.Watch(ctx, job, m.wait, m.detach)
 }

@@ -147,7 +147,7 @@ func Snooze(call frame.Call) *cobra.Command {
 		Use: "snooze {ID... | --group FINGERPRINT} --until TIME [flags]", Short: "Hide dead letters, or a group, from the open ones until a time", DisableFlagsInUseLine: true,
 		Long: "Hide dead letters, or a group, from the open ones until a time.\n\n" +
 			"They keep their state and stay in every total. `docket dlq list` and `docket dlq groups` leave them out and\n" +
-			"say how many; --snoozed lists them. No alert counts them, and neither the automatic retry nor a rule\n" +
+			"say how many; --snoozed lists them. The desk's alert about open ones leaves them out, and neither the automatic retry nor a rule\n" +
 			"moves them. They come back by themselves. A snooze of a group is a rule: see `docket dlq rules list`.",
 		Example: "  docket dlq snooze 3f9a0c1e77b2 --until 2d --operator mara --reason 'waiting for ticket 812'\n  docket dlq snooze --group 8d0e3f21 --until 2026-12-01 --operator mara --reason later\n  docket dlq snooze 3f9a0c1e77b2 --off --operator mara --reason 'it is fixed'",
 	}

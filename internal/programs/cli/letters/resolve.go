@@ -35,7 +35,7 @@ func Resolve(call frame.Call) *cobra.Command {
 	c.Flags().StringVar(&m.Reason, "note", "", "why nothing is left to do: `TEXT` for the audit log (required)")
 	c.Flags().StringVar(&m.group, "group", "", "all PENDING and FAILED of one group that are there now: its `FINGERPRINT`, or the first 4 or more characters")
 	m.declare(c)
-	frame.Usage(c, []string{"DOCKET_DATABASE_URL"}, "all are RESOLVED; or none matches; with --detach, or while no desk runs: the job is created",
+	frame.Usage(c, []string{"DOCKET_DATABASE_URL"}, "all are RESOLVED; or none matches; with --detach, or while no desk runs: the job is created. A job that waits for a second person exits with 1 without --detach",
 		"at least one was not closed; the job stopped; you answered no; or the command failed")
 	c.RunE = m.Run(m.check)
 	return c

@@ -77,7 +77,7 @@ func TestResolve_AGroupIsBoundToItsCount(t *testing.T) {
 	group := many(1)[0].Fingerprint
 	w.says(t, cli.Misuse, []string{"dlq", "resolve", "--group", group, "--operator", "mara"}, "no note")
 	w.says(t, cli.Misuse, []string{"dlq", "resolve", "a0a0a0", "--group", group, "--operator", "mara", "--note", "n"}, "contradicts")
-	w.says(t, cli.Done, []string{"dlq", "resolve", "--group", group[:6], "--operator", "mara", "--note", "n", "--yes"}, "3 dead letters", "docket jobs approve 1")
+	w.says(t, cli.Failed, []string{"dlq", "resolve", "--group", group[:6], "--operator", "mara", "--note", "n", "--yes"}, "3 dead letters", "docket jobs approve 1")
 	if j := w.book.jobs[0]; j.Limit != 3 || !j.Filter.To.Equal(now) || j.Filter.Fingerprint != group || j.State != ledger.JobProposed {
 		t.Errorf("%+v", j)
 	}
