@@ -122,6 +122,34 @@ func TestProblem_PlainWords(t *testing.T) {
 	}
 }
 
+// TestLetters_OfAnOlderDesk: it refuses a word of the filter that it does not know.
+func TestLetters_OfAnOlderDesk(t *testing.T) {
+	t.Parallel()
+	c := served(t, func(w http.ResponseWriter, r *http.Request) {
+		switch q := r.URL.Query(); {
+		case q.Has("snoozed"):
+			problem(w, api.Problem{Status: 422, Detail: "the request makes no sense", Faults: []api.Fault{{Location: "query.snoozed", Message: "unknown query parameter"}}})
+		case q.Get("code") != "23514":
+			problem(w, api.Problem{Status: 500, Detail: "another filter: " + r.URL.RawQuery})
+		case strings.HasSuffix(r.URL.Path, "/groups"):
+			_, _ = io.WriteString(w, `{"groups":[{"fingerprint":"0123456789abcdef"}]}`)
+		default:
+			_, _ = io.WriteString(w, `{"dead_letters":[{"id":"a"}]}`)
+		}
+	})
+	f := ledger.Filter{Code: "23514", Snoozed: ledger.NotSnoozed}
+	if _, err := c.Book().List(t.Context(), f, ledger.Page{Limit: 3}); err != nil {
+		t.Error(err)
+	}
+	if all, err := c.Book().Groups(t.Context(), f); err != nil || len(all) != 1 {
+		t.Errorf("%v, %v", all, err)
+	}
+	f.Snoozed = ledger.OnlySnoozed
+	if _, err := c.Book().List(t.Context(), f, ledger.Page{Limit: 3}); err == nil {
+		t.Error("a list of all is taken for one of the snoozed ones")
+	}
+}
+
 func TestAnswer_NotOfADesk(t *testing.T) {
 	t.Parallel()
 	for name, handle := range map[string]http.HandlerFunc{
