@@ -27,7 +27,9 @@ const (
 	reopenSQL = `UPDATE dead_letters SET state = 'PENDING', changed_at = clock_timestamp(), changed_by = $2::text, changed_act = 'reopened', why = $3::text
 		WHERE dead_letter_id = ANY($1::text[]) AND state = 'RESOLVED'`
 	// The content of an archive is that of a closed letter. One that is open could be edited, and would be taken for archived.
-	archivedSQL = `SELECT dead_letter_id FROM dead_letters WHERE dead_letter_id = ANY($1::text[]) AND archived_in IS NOT NULL`
+	// doneSQL are letters that stay resolved: an archive has them, or the news that a retry was stored came late.
+	doneSQL = `SELECT d.dead_letter_id FROM dead_letters d WHERE d.dead_letter_id = ANY($1::text[]) AND (d.archived_in IS NOT NULL
+		OR EXISTS (SELECT FROM dead_letter_outbox o WHERE o.dead_letter_id = d.dead_letter_id AND o.outcome = 'stored'))`
 )
 
 // signed says what is missing of a person who changes something.
@@ -131,7 +133,7 @@ func (l *Ledger) Reopen(ctx context.Context, ids []string, by ledger.Actor) ([]l
 		if err != nil {
 			return err
 		}
-		shelved, err := textsOf(tx.Query(ctx, archivedSQL, ids))
+		done, err := textsOf(tx.Query(ctx, doneSQL, ids))
 		if err != nil {
 			return err
 		}
@@ -141,7 +143,7 @@ func (l *Ledger) Reopen(ctx context.Context, ids []string, by ledger.Actor) ([]l
 			switch letter := there[id]; {
 			case letter == nil:
 				outcomes[i].Err = ledger.ErrNotFound
-			case letter.State != ledger.Resolved || letter.Act != ledger.Closed || slices.Contains(shelved, id):
+			case letter.State != ledger.Resolved || letter.Act != ledger.Closed || slices.Contains(done, id):
 				outcomes[i].Err = &letter.RefusedError
 			default:
 				closed = append(closed, id)

@@ -104,7 +104,7 @@ func TestSnooze_OfAGroup(t *testing.T) {
 	d.counted(1)
 	first, err := d.AddRule(t.Context(), ledger.Rule{Fingerprint: fingerprint, Act: ledger.Snoozed, EndsAt: time.Now().Add(time.Hour)}, ann)
 	check(t, err)
-	_, err = d.Snooze(t.Context(), []string{all[1].ID}, time.Now().Add(time.Minute), ann)
+	_, err = d.Snooze(t.Context(), []string{all[1].ID}, time.Now().Add(time.Hour), ann)
 	check(t, err)
 	same(t, d.listed(ledger.Filter{Snoozed: ledger.NotSnoozed}), "")
 	same(t, d.listed(ledger.Filter{Snoozed: ledger.OnlySnoozed}), "0 1 2")
@@ -181,4 +181,22 @@ func TestReopen_OnlyWhatWasClosed(t *testing.T) {
 	same(t, d.trail(all[1].ID), "entered >PENDING, closed PENDING>RESOLVED, reopened RESOLVED>PENDING")
 	d.Retried(all[1].ID)
 	d.Sums()
+}
+
+// TestReopen_NotWhatWasStoredLate: a retry was stored after its lease had ended, and a person had closed the letter meanwhile.
+func TestReopen_NotWhatWasStoredLate(t *testing.T) {
+	t.Parallel()
+	d, all := threeLetters(t)
+	s := d.Put(all[0].ID, 100)
+	d.Exec(t, pgtest.Unwatched+`UPDATE dead_letters SET lease_until = now() - interval '1 minute' WHERE dead_letter_id = '`+all[0].ID+`'`)
+	_, err := d.EndLeases(t.Context(), ann)
+	check(t, err)
+	_, err = d.Resolve(t.Context(), []string{all[0].ID}, ann)
+	check(t, err)
+	check(t, d.Stored(t.Context(), []int64{s.ID}, []string{"row"}, ann))
+	outcomes, err := d.Reopen(t.Context(), []string{all[0].ID}, ann)
+	check(t, err)
+	if !errors.As(outcomes[0].Err, new(*ledger.RefusedError)) {
+		t.Errorf("it has its row, and is open again: %v", outcomes[0].Err)
+	}
 }
