@@ -186,6 +186,7 @@ func memberOf(p *peers.Peer, now time.Time) programRow {
 	}
 	f := p.Facts
 	if f == nil {
+		m.Why = p.Why // also of a ready one, as its numbers are in no sum
 		return m
 	}
 	m.Version = f.Version

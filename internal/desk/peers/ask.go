@@ -72,8 +72,13 @@ func (w *Watch) ask(ctx context.Context, who one) Peer {
 	if p.Facts != nil {
 		w.pace(who.address, p.Facts)
 	}
-	if err := errors.Join(readyErr, factsErr); !p.Seen() && err != nil {
-		p.Why = reasonOf(err)
+	switch {
+	case readyErr != nil && factsErr != nil:
+		p.Why = reasonOf(errors.Join(readyErr, factsErr))
+	case readyErr != nil:
+		p.Why = "/readyz: " + reasonOf(readyErr)
+	case factsErr != nil:
+		p.Why = "/metrics: " + reasonOf(factsErr)
 	}
 	return p
 }

@@ -38,7 +38,7 @@ const (
 type Peer struct {
 	// Address is the target as it was written, or host:port of one address behind its name.
 	Address string
-	// Why says in words why the program was not seen; empty: it was.
+	// Why says in words why the program, or one of its two pages, was not seen; empty: both were.
 	Why string
 	// Ready is nil where /readyz did not answer.
 	Ready *Ready

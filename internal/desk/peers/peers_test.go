@@ -241,6 +241,28 @@ func TestLook_NotSeenSaysWhy(t *testing.T) {
 	}
 }
 
+// TestLook_HalfAnAnswerSaysWhy: one of the two pages answers, so the program is known, and the other is missing.
+func TestLook_HalfAnAnswerSaysWhy(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{"/readyz": "/metrics: it answers with status 500", "/metrics": "/readyz: it answers with status 500"} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case r.URL.Path != path:
+				w.WriteHeader(http.StatusInternalServerError)
+			case path == "/readyz":
+				fmt.Fprint(w, readyz)
+			default:
+				fmt.Fprintf(w, exposition, 1)
+			}
+		}))
+		t.Cleanup(s.Close)
+		w := watch(t, peers.Config{Targets: targets(t, s.URL), Within: time.Minute})
+		if p := w.Look(t.Context())[0]; p.Why != want || !p.Seen() || p.Program() != "consumer" {
+			t.Errorf("%s alone: %+v", path, p)
+		}
+	}
+}
+
 func TestLook_NameWithManyAddresses(t *testing.T) {
 	t.Parallel()
 	p := serve(t, nil)
