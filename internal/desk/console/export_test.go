@@ -2,6 +2,8 @@ package console
 
 import (
 	"html/template"
+	"strings"
+	"time"
 
 	"docket/internal/desk/api"
 )
@@ -93,4 +95,14 @@ func StreamsInUse(c *Console) int {
 	c.streams.mu.Lock()
 	defer c.streams.mu.Unlock()
 	return len(c.streams.free) + len(c.streams.of)
+}
+
+// Places are those of the first page, for an answer about now of an age.
+func Places(a api.NowAnswer, at time.Time, age time.Duration) (all map[string]string, said string) {
+	p := nowView(&snapshot{at: at, now: &a, nowAt: at.Add(-age)}, Sight{})
+	all = map[string]string{}
+	for _, one := range append(p.Way, p.Sides...) {
+		all[one.Name] = strings.Join([]string{one.Number, one.Tone, one.Text}, "|")
+	}
+	return all, string(p.Fresh)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"docket/internal/desk/peers"
+	"docket/internal/history/reader"
 )
 
 // fleet has the seen programs by kind, and those whose numbers were not seen. A program can be in both.
@@ -130,7 +131,7 @@ func topicPlace(s *snapshot, f fleet) place {
 		}
 		p.Number, p.Word, p.Text = count(n), false, "records wait in all lanes; looked at "+ageText(s.at.Sub(s.waitsAt))+" ago"
 	case s.now != nil && s.now.Behind != nil:
-		p.Number, p.Word, p.Text = count(s.now.Behind), false, "records wait in all lanes"
+		p.Number, p.Word, p.Text = count(s.now.Behind), false, "records wait in all lanes"+s.nowAsOf()
 	default:
 		return p
 	}
@@ -158,6 +159,12 @@ func consumerPlace(s *snapshot, f fleet, sight Sight) place {
 		}
 		if s.now.ETA != nil && *s.now.ETA > 0 {
 			p.Text += " About " + durationText(s.now.ETA) + " left."
+		}
+		if s.nowOld() {
+			p.Text = "As of " + s.nowAt.UTC().Format(time.TimeOnly) + ": " + p.Text
+			if s.now.Freshness == reader.Fresh { // it may have ended meanwhile
+				p.Number, p.Tone, p.Text = "not known just now", "", "It was "+string(reader.Fresh)+s.nowAsOf()+"."
+			}
 		}
 	}
 	if s.members != nil {
@@ -188,14 +195,14 @@ func rowPlace(s *snapshot) place {
 		return p
 	}
 	until := s.now.CompleteUntil.UTC()
-	p.Number, p.Text, p.Age = until.Format("15:04:05"), "complete until then, "+until.Format(time.DateOnly)+" UTC", ageText(s.at.Sub(until))+" ago"
+	p.Number, p.Text, p.Age = until.Format("15:04:05"), "complete until then, "+until.Format(time.DateOnly)+" UTC"+s.nowAsOf(), ageText(s.at.Sub(until))+" ago"
 	return p
 }
 
 func parkedPlace(s *snapshot) place {
 	p := place{Name: "Parked", Number: "not known", Text: "the replayer stores them again"}
 	if s.now != nil && s.now.Parked != nil {
-		p.Number = count(s.now.Parked)
+		p.Number, p.Text = count(s.now.Parked), p.Text+s.nowAsOf()
 	}
 	if s.horizon == nil {
 		return p
@@ -213,7 +220,7 @@ func lettersPlace(s *snapshot) place {
 	if s.now == nil {
 		return p
 	}
-	p.Number = count(s.now.Unresolved)
+	p.Number, p.Text = count(s.now.Unresolved), p.Text+s.nowAsOf()
 	var oldest time.Time
 	for _, l := range s.now.Lines {
 		if l.Oldest != nil && (oldest.IsZero() || l.Oldest.Before(oldest)) {

@@ -171,6 +171,52 @@ func TestNow_SumsSayWhatTheyLack(t *testing.T) {
 	}
 }
 
+// TestNow_OldAnswerSaysItsTime: a costly answer is asked for seldom. It is no answer about this moment.
+func TestNow_OldAnswerSaysItsTime(t *testing.T) {
+	t.Parallel()
+	n, until := int64(3), noon.Add(-time.Minute)
+	answer := api.NowAnswer{}
+	answer.Freshness, answer.Behind, answer.Parked, answer.CompleteUntil = reader.Fresh, &n, &n, &until
+	places, said := console.Places(answer, noon, 45*time.Second)
+	for name, text := range places {
+		if own := name != "OPA" && name != "Collector" && name != "Spooled"; strings.Contains(text, "as of 11:59:15") != own {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+	if text := places["Consumer"]; !strings.HasPrefix(text, "not known just now||It was FRESH; as of 11:59:15") || said != "" {
+		t.Errorf("%s, and %q is read out", text, said)
+	}
+	places, said = console.Places(answer, noon, 5*time.Second)
+	for name, text := range places {
+		if strings.Contains(text, "as of") {
+			t.Errorf("recent: %s: %s", name, text)
+		}
+	}
+	if text := places["Consumer"]; !strings.HasPrefix(text, "FRESH|good|") || said != "FRESH" {
+		t.Errorf("recent: %s, and %q is read out", text, said)
+	}
+	answer.Freshness = reader.Holding
+	if places, _ = console.Places(answer, noon, 45*time.Second); !strings.HasPrefix(places["Consumer"], "HOLDING|bad|As of 11:59:15: ") {
+		t.Error(places["Consumer"])
+	}
+}
+
+// TestNow_SlowReportSaysItsTime: the page shows when its costly part was asked.
+func TestNow_SlowReportSaysItsTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.as(t, "viewer")
+		w.book.slow.Store(int64(500 * time.Millisecond))
+		b.get(t, "/")
+		time.Sleep(30 * time.Second)
+		w.clock.pass(30 * time.Second)
+		if a := b.get(t, "/"); !strings.Contains(a.body, "a person decides; as of 12:00:00") || w.book.reports.Load() != 1 {
+			t.Errorf("after %d reports: %s", w.book.reports.Load(), a.body)
+		}
+	})
+}
+
 // TestNow_SlowKafkaIsNotAsked: a page never waits for a Kafka that the watch knows to be slow.
 func TestNow_SlowKafkaIsNotAsked(t *testing.T) {
 	t.Parallel()

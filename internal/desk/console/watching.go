@@ -60,6 +60,9 @@ func (s *source[T]) known() *T {
 	return &value
 }
 
+// nowLasts is how old an answer about now may be without a word about its age.
+const nowLasts = 10 * time.Second
+
 // snapshot is how things are at a time. It does not change. A nil pointer is not known.
 type snapshot struct {
 	at      time.Time
@@ -72,6 +75,17 @@ type snapshot struct {
 	alerts  *[]worker.Told
 	waits   []complete.Waits
 	waitsAt time.Time // zero: not known
+}
+
+// nowOld reports whether the answer about now, which a costly question may have, is older than it looks.
+func (s *snapshot) nowOld() bool { return s.now != nil && s.at.Sub(s.nowAt) > nowLasts }
+
+// nowAsOf ends the text of a place that comes from the answer about now. It is empty for a recent one.
+func (s *snapshot) nowAsOf() string {
+	if !s.nowOld() {
+		return ""
+	}
+	return "; as of " + s.nowAt.UTC().Format(time.TimeOnly)
 }
 
 // watching makes the snapshots.
