@@ -106,3 +106,16 @@ func Places(a api.NowAnswer, at time.Time, age time.Duration) (all map[string]st
 	}
 	return all, string(p.Fresh)
 }
+
+// Rechecks reports whether streams were asked to look for their session.
+func Rechecks(c *Console) (asked func() bool) {
+	again := c.streams.asked()
+	return func() bool {
+		select {
+		case <-again:
+			return true
+		default:
+			return false
+		}
+	}
+}

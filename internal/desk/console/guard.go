@@ -22,6 +22,8 @@ type request struct {
 	now    time.Time
 	// streaming says that a part of the answer is sent.
 	streaming bool
+	// ended says that the request ended sessions, so that streams have to ask for theirs.
+	ended bool
 }
 
 func (r *request) ctx() context.Context { return r.Context() }
@@ -88,7 +90,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c.mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestKey{}, in)))
-	if strings.HasPrefix(r.URL.Path, "/logout") {
+	if in.ended {
 		c.streams.recheck()
 	}
 }

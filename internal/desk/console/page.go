@@ -29,6 +29,7 @@ type page struct {
 	also        *http.Cookie // another one
 	refresh     string       // where the browser continues by itself
 	silent      bool         // no content
+	after       string       // Retry-After, in seconds
 	raw         []byte       // a file, with its type
 	kind        string
 	send        func(w http.ResponseWriter) // writes the answer by itself
@@ -84,6 +85,9 @@ func (c *Console) write(w http.ResponseWriter, in *request, p page) {
 	}
 	if p.refresh != "" {
 		w.Header().Set("Refresh", "0; url="+p.refresh)
+	}
+	if p.after != "" {
+		w.Header().Set("Retry-After", p.after)
 	}
 	switch {
 	case p.silent:

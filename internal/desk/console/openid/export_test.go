@@ -12,5 +12,17 @@ func Fill(p *Provider) (leave func()) {
 	}
 }
 
+// FillEnding takes all places of logouts of the provider.
+func FillEnding(p *Provider) (leave func()) {
+	for range cap(p.ending) {
+		p.ending <- struct{}{}
+	}
+	return func() {
+		for range cap(p.ending) {
+			<-p.ending
+		}
+	}
+}
+
 // InUse is the number of taken places.
-func InUse(p *Provider) int { return len(p.places) }
+func InUse(p *Provider) int { return len(p.places) + len(p.ending) }

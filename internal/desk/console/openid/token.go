@@ -93,7 +93,7 @@ const maxLogoutAge = 5 * time.Minute
 
 // Ended verifies a logout that the provider sends by itself, and says which sessions it ends.
 func (p *Provider) Ended(ctx context.Context, raw string) (Origin, error) {
-	ctx, leave, err := p.enter(ctx)
+	ctx, leave, err := p.enter(ctx, p.ending)
 	if err != nil {
 		return Origin{}, err
 	}
