@@ -68,7 +68,7 @@ func New(c Config, h *api.Handler, sessions session.Store, log zerolog.Logger) (
 		c.BodyTimeout = 15 * time.Second
 	}
 	s := &Console{Config: c, api: h, ask: h.Inside(), sessions: sessions, log: log, mux: http.NewServeMux(), screens: map[string]screen{},
-		live: make(chan struct{}, max(1, h.MaxInFlight()/4)), streams: newStreams(h.MaxInFlight() / 4), watching: newWatching(h.Inside(), c.Sight, c.Now), crossSite: http.NewCrossOriginProtection(),
+		live: make(chan struct{}, max(1, h.MaxInFlight()/4)), streams: newStreams(h.MaxInFlight() / 4), watching: newWatching(h.Inside(), c.Sight, c.Now, log), crossSite: http.NewCrossOriginProtection(),
 		exporting: make(chan struct{}, maxExports)}
 	_, _ = rand.Read(s.sealKey[:]) // it never fails
 	var err error

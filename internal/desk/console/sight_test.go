@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -213,6 +214,33 @@ func TestNow_SlowReportSaysItsTime(t *testing.T) {
 		w.clock.pass(30 * time.Second)
 		if a := b.get(t, "/"); !strings.Contains(a.body, "a person decides; as of 12:00:00") || w.book.reports.Load() != 1 {
 			t.Errorf("after %d reports: %s", w.book.reports.Load(), a.body)
+		}
+	})
+}
+
+// TestNow_PanicIsNotKnown: a question that panics does not end the desk, and the others are shown.
+func TestNow_PanicIsNotKnown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var breaks atomic.Bool
+		w := newWorld(t, whole, func(c *console.Config, _ *api.Config, _ *api.Ports) {
+			c.Sight.Peers = func(context.Context) []peers.Peer {
+				if breaks.Load() {
+					panic(marker)
+				}
+				return fleet()
+			}
+		})
+		b := w.as(t, "viewer")
+		for _, now := range []bool{true, false} {
+			breaks.Store(now)
+			time.Sleep(5 * time.Second)
+			if a := b.get(t, "/"); a.code != http.StatusOK || !strings.Contains(a.body, ">5</a>") || strings.Contains(a.body, "consumer-1") == now {
+				t.Errorf("%v: %d %s", now, a.code, a.body)
+			}
+		}
+		if log := w.log.String(); !strings.Contains(log, "console question panicked") || !strings.Contains(log, "sight_test.go") && !strings.Contains(log, "TestNow_PanicIsNotKnown") || strings.Contains(log, marker) {
+			t.Error(log)
 		}
 	})
 }

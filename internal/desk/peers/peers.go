@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"docket/internal/desk/peers/target"
 )
 
@@ -24,6 +26,7 @@ type Config struct {
 	// Lookup finds the addresses of a name. Default: the resolver of the system.
 	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
 	Now    func() time.Time
+	Log    zerolog.Logger // the zero logger writes nothing
 }
 
 const (
@@ -108,7 +111,11 @@ func (w *Watch) Look(ctx context.Context) []Peer {
 			select {
 			case free <- struct{}{}:
 				defer func() { <-free }()
-				found[i] = w.ask(ctx, who)
+				p, err := safely(w, func() (Peer, error) { return w.ask(ctx, who), nil })
+				if err != nil {
+					p = Peer{Address: who.address, Why: reasonOf(err)}
+				}
+				found[i] = p
 			case <-ctx.Done():
 				found[i] = Peer{Address: who.address, Why: "there was no time to ask it"}
 			}
@@ -126,7 +133,9 @@ func (w *Watch) addresses(ctx context.Context) (asked []one, none []Peer) {
 	var wait sync.WaitGroup
 	for i, t := range w.cfg.Targets {
 		if t.URL == nil {
-			wait.Go(func() { found[i], errs[i] = w.cfg.Lookup(ctx, t.Host) })
+			wait.Go(func() {
+				found[i], errs[i] = safely(w, func() ([]netip.Addr, error) { return w.cfg.Lookup(ctx, t.Host) })
+			})
 		}
 	}
 	wait.Wait()
@@ -155,6 +164,8 @@ func (w *Watch) addresses(ctx context.Context) (asked []one, none []Peer) {
 func nameless(err error) string {
 	var wrong *net.DNSError
 	switch {
+	case errors.Is(err, errPanicked):
+		return errPanicked.Error()
 	case errors.As(err, &wrong) && wrong.IsNotFound, err == nil:
 		return "the name has no address"
 	case errors.Is(err, context.DeadlineExceeded):
@@ -170,6 +181,8 @@ func reasonOf(err error) string {
 	switch {
 	case errors.Is(err, errForeign):
 		return errForeign.Error()
+	case errors.Is(err, errPanicked):
+		return errPanicked.Error()
 	case errors.As(err, &status):
 		return status.Error()
 	case errors.Is(err, errLarge):

@@ -1,6 +1,7 @@
 package peers_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
 	"docket/internal/desk/peers"
@@ -259,6 +261,31 @@ func TestLook_HalfAnAnswerSaysWhy(t *testing.T) {
 		w := watch(t, peers.Config{Targets: targets(t, s.URL), Within: time.Minute})
 		if p := w.Look(t.Context())[0]; p.Why != want || !p.Seen() || p.Program() != "consumer" {
 			t.Errorf("%s alone: %+v", path, p)
+		}
+	}
+}
+
+// TestLook_PanicEndsNothing: the program is not seen, and the log has the place alone.
+func TestLook_PanicEndsNothing(t *testing.T) {
+	t.Parallel()
+	p := serve(t, nil)
+	at := func() time.Time { panic("planted-value") }
+	for name, c := range map[string]peers.Config{
+		"lookup": {Targets: targets(t, "dns:consumers.example:80"), Lookup: func(context.Context, string) ([]netip.Addr, error) { panic("planted-value") }},
+		"look":   {Targets: targets(t, p.URL), Now: at},
+		"answer": {Targets: targets(t, p.URL)},
+	} {
+		var log bytes.Buffer
+		c.Within, c.Log = time.Minute, zerolog.New(zerolog.SyncWriter(&log))
+		w := watch(t, c)
+		if name == "answer" {
+			peers.Break(w, func() { panic("planted-value") })
+		}
+		if all := w.Look(t.Context()); len(all) != 1 || all[0].Seen() || all[0].Why != "the desk could not look at it; its log says where" {
+			t.Errorf("%s: %+v", name, all)
+		}
+		if text := log.String(); !strings.Contains(text, "TestLook_PanicEndsNothing") || strings.Contains(text, "planted") {
+			t.Errorf("%s: %s", name, text)
 		}
 	}
 }
