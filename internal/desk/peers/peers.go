@@ -23,8 +23,8 @@ type Config struct {
 	Targets []target.Target
 	// Within limits one look at everybody, 1.5 s.
 	Within time.Duration
-	// Lookup finds the addresses of a name. Default: the resolver of the system.
-	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
+	// Lookup finds the addresses of a name on a network, ip4 or ip6. Default: the resolver of the system.
+	Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	Now    func() time.Time
 	Log    zerolog.Logger // the zero logger writes nothing
 }
@@ -78,9 +78,7 @@ func New(c Config) *Watch {
 		c.Within = defaultWithin
 	}
 	if c.Lookup == nil {
-		c.Lookup = func(ctx context.Context, host string) ([]netip.Addr, error) {
-			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-		}
+		c.Lookup = net.DefaultResolver.LookupNetIP
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -134,7 +132,7 @@ func (w *Watch) addresses(ctx context.Context) (asked []one, none []Peer) {
 	for i, t := range w.cfg.Targets {
 		if t.URL == nil {
 			wait.Go(func() {
-				found[i], errs[i] = safely(w, func() ([]netip.Addr, error) { return w.cfg.Lookup(ctx, t.Host) })
+				found[i], errs[i] = safely(w, func() ([]netip.Addr, error) { return w.lookup(ctx, t.Host) })
 			})
 		}
 	}
@@ -144,7 +142,7 @@ func (w *Watch) addresses(ctx context.Context) (asked []one, none []Peer) {
 			asked = append(asked, one{t.Text, t.URL.String()})
 			continue
 		}
-		if len(found[i]) == 0 {
+		if len(found[i]) == 0 && !slices.ContainsFunc(none, func(p Peer) bool { return p.Address == t.Text }) {
 			none = append(none, Peer{Address: t.Text, Why: nameless(errs[i])})
 		}
 		slices.SortFunc(found[i], netip.Addr.Compare)
@@ -153,11 +151,41 @@ func (w *Watch) addresses(ctx context.Context) (asked []one, none []Peer) {
 			asked = append(asked, one{at, "http://" + at})
 		}
 	}
+	asked = once(asked)
 	if len(asked) > mostPeers {
 		none = append(none, Peer{Address: "others", Why: "more than 128 addresses are not looked at"})
 		asked = asked[:mostPeers]
 	}
 	return asked, none
+}
+
+// lookup asks for IPv6 only where there is no IPv4: a program that has both would be two.
+func (w *Watch) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
+	found, err := w.cfg.Lookup(ctx, "ip4", host)
+	if len(found) > 0 {
+		return found, nil
+	}
+	others, otherErr := w.cfg.Lookup(ctx, "ip6", host)
+	if len(others) > 0 {
+		return others, nil
+	}
+	var none *net.DNSError
+	if otherErr != nil && (err == nil || errors.As(err, &none) && none.IsNotFound) {
+		err = otherErr
+	}
+	return nil, err
+}
+
+// once drops programs that were named before. Their numbers would count twice.
+func once(all []one) (kept []one) {
+	seen := map[string]bool{}
+	for _, o := range all {
+		if !seen[o.base] {
+			seen[o.base] = true
+			kept = append(kept, o)
+		}
+	}
+	return kept
 }
 
 // nameless says why a name has no address.

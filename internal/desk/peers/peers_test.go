@@ -228,7 +228,9 @@ func TestLook_NotSeenSaysWhy(t *testing.T) {
 		texts = append(texts, text)
 	}
 	w := watch(t, peers.Config{Targets: targets(t, append(texts, fine.URL)...), Within: 2 * time.Second,
-		Lookup: func(context.Context, string) ([]netip.Addr, error) { return nil, &net.DNSError{IsNotFound: true} }})
+		Lookup: func(context.Context, string, string) ([]netip.Addr, error) {
+			return nil, &net.DNSError{IsNotFound: true}
+		}})
 	before := fine.asked.Load()
 	for _, p := range w.Look(t.Context()) {
 		if p.Address == fine.URL {
@@ -271,7 +273,7 @@ func TestLook_PanicEndsNothing(t *testing.T) {
 	p := serve(t, nil)
 	at := func() time.Time { panic("planted-value") }
 	for name, c := range map[string]peers.Config{
-		"lookup": {Targets: targets(t, "dns:consumers.example:80"), Lookup: func(context.Context, string) ([]netip.Addr, error) { panic("planted-value") }},
+		"lookup": {Targets: targets(t, "dns:consumers.example:80"), Lookup: func(context.Context, string, string) ([]netip.Addr, error) { panic("planted-value") }},
 		"look":   {Targets: targets(t, p.URL), Now: at},
 		"answer": {Targets: targets(t, p.URL)},
 	} {
@@ -295,12 +297,45 @@ func TestLook_NameWithManyAddresses(t *testing.T) {
 	p := serve(t, nil)
 	_, port, _ := net.SplitHostPort(strings.TrimPrefix(p.URL, "http://"))
 	loop := netip.MustParseAddr("127.0.0.1")
-	w := watch(t, peers.Config{Targets: targets(t, "dns:consumers.example:"+port), Within: 5 * time.Second, Lookup: func(_ context.Context, host string) ([]netip.Addr, error) {
+	w := watch(t, peers.Config{Targets: targets(t, "dns:consumers.example:"+port), Within: 5 * time.Second, Lookup: func(_ context.Context, _, host string) ([]netip.Addr, error) {
 		return []netip.Addr{loop, netip.MustParseAddr("127.0.0.2"), loop}, nil
 	}})
 	all := w.Look(t.Context())
 	if len(all) != 2 || all[0].Address != "127.0.0.1:"+port || !all[0].Seen() || all[1].Address != "127.0.0.2:"+port {
 		t.Errorf("%+v", all)
+	}
+}
+
+// TestLook_EachProgramOnce: a name with addresses of both kinds, and a target that is named twice.
+func TestLook_EachProgramOnce(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // nobody is asked
+	four, six, none := netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("::1"), &net.DNSError{IsNotFound: true}
+	both := map[string]netip.Addr{"ip4": four, "ip6": six, "ip": four}
+	for name, c := range map[string]struct {
+		targets []string
+		lookup  func(network string) ([]netip.Addr, error)
+		want    string
+	}{
+		"both kinds": {[]string{"dns:a.example:80"}, func(network string) ([]netip.Addr, error) { return []netip.Addr{both[network]}, nil }, "127.0.0.1:80"},
+		"ip6 alone": {[]string{"dns:a.example:80"}, func(network string) ([]netip.Addr, error) {
+			if network == "ip6" {
+				return []netip.Addr{six}, nil
+			}
+			return nil, none
+		}, "[::1]:80"},
+		"none":        {[]string{"dns:a.example:80", "dns:a.example:80"}, func(string) ([]netip.Addr, error) { return nil, none }, "dns:a.example:80"},
+		"named twice": {[]string{"http://127.0.0.1:80", "dns:a.example:80", "http://127.0.0.1:80/", "dns:a.example:80"}, func(string) ([]netip.Addr, error) { return []netip.Addr{four}, nil }, "http://127.0.0.1:80"},
+	} {
+		w := watch(t, peers.Config{Targets: targets(t, c.targets...), Lookup: func(_ context.Context, network, _ string) ([]netip.Addr, error) { return c.lookup(network) }})
+		var got []string
+		for _, p := range w.Look(ctx) {
+			got = append(got, p.Address)
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: %v, want %s", name, got, c.want)
+		}
 	}
 }
 
@@ -314,7 +349,7 @@ func TestLook_AsksFewAtOnce(t *testing.T) {
 	for i := range 40 {
 		addresses = append(addresses, netip.AddrFrom4([4]byte{127, 0, 0, byte(i + 1)}))
 	}
-	w := watch(t, peers.Config{Targets: targets(t, "dns:many.example:"+port), Within: time.Minute, Lookup: func(context.Context, string) ([]netip.Addr, error) { return addresses, nil }})
+	w := watch(t, peers.Config{Targets: targets(t, "dns:many.example:"+port), Within: time.Minute, Lookup: func(context.Context, string, string) ([]netip.Addr, error) { return addresses, nil }})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan []peers.Peer)
 	go func() { done <- w.Look(ctx) }()
@@ -338,7 +373,7 @@ func TestLook_TooManyAddresses(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // nobody is asked
-	w := watch(t, peers.Config{Targets: targets(t, "dns:many.example:80"), Lookup: func(context.Context, string) (all []netip.Addr, _ error) {
+	w := watch(t, peers.Config{Targets: targets(t, "dns:many.example:80"), Lookup: func(context.Context, string, string) (all []netip.Addr, _ error) {
 		for i := range 300 {
 			all = append(all, netip.AddrFrom4([4]byte{127, 0, byte(i / 250), byte(i % 250)}))
 		}
