@@ -34,6 +34,9 @@ func FillLive(c *Console) (leave func()) {
 	}
 }
 
+// PublicInUse is the number of requests to routes without a login.
+func PublicInUse(c *Console) int { return len(c.public) }
+
 // LiveInUse is the number of taken places.
 func LiveInUse(c *Console) int { return len(c.live) }
 
