@@ -172,7 +172,7 @@ func TestNow_SumsSayWhatTheyLack(t *testing.T) {
 	}
 }
 
-// TestNow_OldAnswerSaysItsTime: a costly answer is asked for seldom. It is no answer about this moment.
+// TestNow_OldAnswerSaysItsTime: a costly answer is asked for seldom. It says nothing about this moment.
 func TestNow_OldAnswerSaysItsTime(t *testing.T) {
 	t.Parallel()
 	n, until := int64(3), noon.Add(-time.Minute)
