@@ -1,25 +1,19 @@
 package openid
 
-// Fill takes all places of requests to the provider.
-func Fill(p *Provider) (leave func()) {
-	for range cap(p.places) {
-		p.places <- struct{}{}
-	}
-	return func() {
-		for range cap(p.places) {
-			<-p.places
-		}
-	}
-}
+// Fill takes all free places of logins at the provider.
+func Fill(p *Provider) (leave func()) { return fill(p.places) }
 
-// FillEnding takes all places of logouts of the provider.
-func FillEnding(p *Provider) (leave func()) {
-	for range cap(p.ending) {
-		p.ending <- struct{}{}
+// FillEnding takes all free places of logouts of the provider.
+func FillEnding(p *Provider) (leave func()) { return fill(p.ending) }
+
+func fill(places chan struct{}) (leave func()) {
+	free := cap(places) - len(places)
+	for range free {
+		places <- struct{}{}
 	}
 	return func() {
-		for range cap(p.ending) {
-			<-p.ending
+		for range free {
+			<-places
 		}
 	}
 }
