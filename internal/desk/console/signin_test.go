@@ -504,6 +504,28 @@ func TestOpenID_BackChannelBusyOrAway(t *testing.T) {
 	}
 }
 
+// TestOpenID_BackChannelKeysAway: a logout with a new key cannot be judged without the provider's keys.
+func TestOpenID_BackChannelKeysAway(t *testing.T) {
+	t.Parallel()
+	s := newSigned(t)
+	one := s.sign(t)
+	s.provider.Rotate(openidtest.NewKey(t, "k2"))
+	token := s.provider.Logout(func(c openidtest.Claims) { c["sub"], c["sid"] = "subject-1", "p-1" })
+	for status, want := range map[int]int{http.StatusServiceUnavailable: http.StatusServiceUnavailable, http.StatusNotFound: http.StatusBadRequest} {
+		s.provider.Set(func(p *openidtest.Provider) { p.Status = status })
+		if a := s.browser().post(t, "/logout/back-channel", url.Values{"logout_token": {token}}); a.code != want || !one.in(t) {
+			t.Errorf("keys answer with %d: %d", status, a.code)
+		}
+	}
+	s.provider.Set(func(p *openidtest.Provider) { p.Status = 0 })
+	if a := s.browser().post(t, "/logout/back-channel", url.Values{"logout_token": {token}}); a.code != http.StatusOK || one.in(t) {
+		t.Errorf("once more: %d", a.code)
+	}
+	if a := s.browser().post(t, "/logout/back-channel", url.Values{"logout_token": {"a.b.c"}}); a.code != http.StatusBadRequest {
+		t.Errorf("junk: %d", a.code)
+	}
+}
+
 // TestOpenID_BackChannelAsksNoStreams: anybody can send a logout. Only one that ends a session has streams ask.
 func TestOpenID_BackChannelAsksNoStreams(t *testing.T) {
 	t.Parallel()

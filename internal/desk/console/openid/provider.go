@@ -70,6 +70,7 @@ type Provider struct {
 type found struct {
 	provider *oidc.Provider
 	verifier *oidc.IDTokenVerifier
+	keys     *keyRequests // of the verifier
 	facts    facts
 }
 
@@ -189,6 +190,10 @@ func (p *Provider) look(ctx context.Context) (*found, error) {
 	if f.facts = all.facts; !Safe(f.facts.EndSession) {
 		f.facts.EndSession = ""
 	}
+	f.keys = &keyRequests{RoundTripper: p.client.Transport}
+	client := *p.client
+	client.Transport = f.keys
+	ctx = oidc.ClientContext(ctx, &client)
 	f.verifier = provider.VerifierContext(ctx, &oidc.Config{ClientID: p.ClientID, Now: func() time.Time { return p.Now().Add(-Leeway) }})
 	return f, nil
 }
