@@ -45,6 +45,7 @@ type Console struct {
 	mux       *http.ServeMux
 	screens   map[string]screen // by pattern; a request without a screen is answered with 404
 	live      chan struct{}     // limits the requests that refresh a page
+	public    chan struct{}     // limits the requests to routes without a login
 	streams   *streams
 	watching  *watching
 	doctor    doctor
@@ -68,7 +69,7 @@ func New(c Config, h *api.Handler, sessions session.Store, log zerolog.Logger) (
 		c.BodyTimeout = 15 * time.Second
 	}
 	s := &Console{Config: c, api: h, ask: h.Inside(), sessions: sessions, log: log, mux: http.NewServeMux(), screens: map[string]screen{},
-		live: make(chan struct{}, max(1, h.MaxInFlight()/4)), streams: newStreams(h.MaxInFlight() / 4), watching: newWatching(h.Inside(), c.Sight, c.Now), crossSite: http.NewCrossOriginProtection(),
+		live: make(chan struct{}, max(1, h.MaxInFlight()/4)), public: make(chan struct{}, max(1, h.MaxInFlight()/4)), streams: newStreams(h.MaxInFlight() / 4), watching: newWatching(h.Inside(), c.Sight, c.Now, log), crossSite: http.NewCrossOriginProtection(),
 		exporting: make(chan struct{}, maxExports)}
 	_, _ = rand.Read(s.sealKey[:]) // it never fails
 	var err error

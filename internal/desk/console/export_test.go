@@ -2,6 +2,8 @@ package console
 
 import (
 	"html/template"
+	"strings"
+	"time"
 
 	"docket/internal/desk/api"
 )
@@ -31,6 +33,9 @@ func FillLive(c *Console) (leave func()) {
 		}
 	}
 }
+
+// PublicInUse is the number of requests to routes without a login.
+func PublicInUse(c *Console) int { return len(c.public) }
 
 // LiveInUse is the number of taken places.
 func LiveInUse(c *Console) int { return len(c.live) }
@@ -93,4 +98,27 @@ func StreamsInUse(c *Console) int {
 	c.streams.mu.Lock()
 	defer c.streams.mu.Unlock()
 	return len(c.streams.free) + len(c.streams.of)
+}
+
+// Places are those of the first page, for an answer about now of an age.
+func Places(a api.NowAnswer, at time.Time, age time.Duration) (all map[string]string, said string) {
+	p := nowView(&snapshot{at: at, now: &a, nowAt: at.Add(-age)}, Sight{})
+	all = map[string]string{}
+	for _, one := range append(p.Way, p.Sides...) {
+		all[one.Name] = strings.Join([]string{one.Number, one.Tone, one.Text}, "|")
+	}
+	return all, string(p.Fresh)
+}
+
+// Rechecks reports whether streams were asked to look for their session.
+func Rechecks(c *Console) (asked func() bool) {
+	again := c.streams.asked()
+	return func() bool {
+		select {
+		case <-again:
+			return true
+		default:
+			return false
+		}
+	}
 }

@@ -22,6 +22,9 @@ type request struct {
 	now    time.Time
 	// streaming says that a part of the answer is sent.
 	streaming bool
+	public    bool // the route needs no login
+	// ended says that the request ended sessions, so that streams have to ask for theirs.
+	ended bool
 }
 
 func (r *request) ctx() context.Context { return r.Context() }
@@ -63,7 +66,8 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if known {
 		pattern = found
 	}
-	leave, err := c.occupy(r) // before the look for a session, which asks the database
+	in.public = one.public
+	leave, err := c.occupy(in) // before the look for a session, which asks the database
 	if err != nil {
 		c.fail(w, in, err)
 		return
@@ -88,7 +92,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c.mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestKey{}, in)))
-	if strings.HasPrefix(r.URL.Path, "/logout") {
+	if in.ended {
 		c.streams.recheck()
 	}
 }
@@ -238,14 +242,23 @@ type storeError struct{ err error }
 func (e *storeError) Error() string { return "sessions: " + e.err.Error() }
 func (e *storeError) Unwrap() error { return e.err }
 
-// occupy takes a place among all requests, and among the refreshing ones.
-func (c *Console) occupy(r *http.Request) (leave func(), err error) {
+// occupy takes a place among all requests, and among the refreshing ones. Those without a login have places of their own.
+func (c *Console) occupy(in *request) (leave func(), err error) {
+	r := in.Request
 	busy := &api.Problem{Status: http.StatusServiceUnavailable, Detail: "The desk is busy.", Hint: "Try again in a moment."}
 	if streamed(r) { // it waits for most of its time, so it takes no place of others
 		if leave, ok := c.streams.occupy(); ok {
 			return leave, nil
 		}
 		return nil, busy
+	}
+	if in.public { // anybody may send one, and send its body slowly
+		select {
+		case c.public <- struct{}{}:
+			return func() { <-c.public }, nil
+		default:
+			return nil, busy
+		}
 	}
 	if part(r) {
 		select {

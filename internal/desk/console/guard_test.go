@@ -2,10 +2,15 @@ package console_test
 
 import (
 	"context"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"docket/internal/desk/api"
 	"docket/internal/desk/console"
@@ -162,6 +167,75 @@ func TestGuard_BusyDesk(t *testing.T) {
 	if a := b.get(t, "/decisions"); a.code != http.StatusOK {
 		t.Errorf("an idle desk: %d", a.code)
 	}
+}
+
+// TestGuard_PublicRoutesHaveABudget: slow bodies of strangers keep nobody with a session out, and a busy desk keeps nobody
+// from logging in.
+func TestGuard_PublicRoutesHaveABudget(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(_ *console.Config, a *api.Config, _ *api.Ports) { a.MaxInFlight = 8 })
+		b := w.as(t, "viewer")
+		var slow sync.WaitGroup
+		var bodies []*io.PipeWriter
+		for i := range 10 {
+			body, writer := io.Pipe()
+			bodies = append(bodies, writer)
+			r := httptest.NewRequest(http.MethodPost, "https://desk.example/login", body)
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			recorder := httptest.NewRecorder()
+			slow.Go(func() { w.console.ServeHTTP(recorder, r) })
+			if synctest.Wait(); i >= 2 && recorder.Code != http.StatusServiceUnavailable {
+				t.Errorf("slow login %d: %d", i, recorder.Code)
+			}
+		}
+		if a := b.get(t, "/decisions"); a.code != http.StatusOK || console.PublicInUse(w.console) != 2 {
+			t.Errorf("slow logins keep a session out: %d; %d are in", a.code, console.PublicInUse(w.console))
+		}
+		for _, body := range bodies {
+			_ = body.Close()
+		}
+		slow.Wait()
+		for range 8 {
+			leave, ok := w.api.Occupy()
+			if !ok {
+				t.Fatal("no place")
+			}
+			defer leave()
+		}
+		if w.as(t, "viewer"); console.PublicInUse(w.console) != 0 {
+			t.Error("a login keeps its place")
+		}
+	})
+}
+
+// deadlined notes the deadline of an answer.
+type deadlined struct {
+	*httptest.ResponseRecorder
+	at time.Time
+}
+
+func (d *deadlined) SetWriteDeadline(at time.Time) error {
+	d.at = at
+	return nil
+}
+
+func TestGuard_PublicAnswersHaveADeadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		for _, path := range []string{"/login", console.AssetURL(w.console, "console.css"), "/assets/x/none"} {
+			d := &deadlined{ResponseRecorder: httptest.NewRecorder()}
+			w.console.ServeHTTP(d, httptest.NewRequest(http.MethodGet, "https://desk.example"+path, nil))
+			if left := time.Until(d.at); left != 10*time.Second {
+				t.Errorf("%s: %d within %v", path, d.Code, left)
+			}
+		}
+		d := &deadlined{ResponseRecorder: httptest.NewRecorder()}
+		if w.console.ServeHTTP(d, httptest.NewRequest(http.MethodGet, "https://desk.example/decisions", nil)); !d.at.IsZero() {
+			t.Error("a route with a login")
+		}
+	})
 }
 
 func TestGuard_RefreshesHaveABudget(t *testing.T) {

@@ -81,38 +81,47 @@ func laneOf(s *snapshot, f fleet, l Lane, on bool) laneRow {
 	if s.members != nil {
 		row.Members = count(int64(s.members[l.Group]))
 	}
-	pace := paceOf(f, l.Name, on)
+	pace, all := paceOf(f, l.Name, on)
 	if on {
-		row.fill(lanesNamed(f, l.Name))
+		row.fill(lanesNamed(f, l.Name), f.missing(consumerName) == 0)
 	} else if oldest := greatest(f.facts(consumerName), func(f *peers.Facts) *float64 { return f.Oldest }); oldest != nil {
 		row.Oldest = ageText(seconds(*oldest))
 	}
 	if pace != nil {
 		row.Pace = paceText(*pace)
+		if !all {
+			row.Pace = least(row.Pace)
+		}
 		switch {
 		case row.Waits == "" || waiting == 0:
 		case *pace > 0:
-			row.ETA = ageText(seconds(float64(waiting) / *pace))
-		default:
+			if row.ETA = ageText(seconds(float64(waiting) / *pace)); !all {
+				row.ETA = "at most " + row.ETA
+			}
+		case all: // an unseen one may work
 			row.ETA = "never, at this pace"
 		}
 	}
 	return row
 }
 
-// paceOf is how many rows a second come from a lane, of all consumers.
-func paceOf(f fleet, lane string, on bool) *float64 {
-	if !on {
-		return total(f.facts(consumerName), func(f *peers.Facts) *float64 { return f.StoredPace })
-	}
-	return total(f.facts(consumerName), func(f *peers.Facts) *float64 {
+// paceOf is how many rows a second come from a lane, of all consumers that have a pace. It reports whether all have one.
+func paceOf(f fleet, lane string, on bool) (pace *float64, all bool) {
+	all = f.missing(consumerName) == 0
+	pace = total(f.facts(consumerName), func(f *peers.Facts) *float64 {
+		if !on {
+			all = all && f.StoredPace != nil
+			return f.StoredPace
+		}
 		for i := range f.Lanes {
 			if f.Lanes[i].Lane == lane {
+				all = all && f.Lanes[i].Pace != nil
 				return f.Lanes[i].Pace
 			}
 		}
 		return nil
 	})
+	return pace, all
 }
 
 func lanesNamed(f fleet, lane string) (all []peers.LaneFacts) {
@@ -126,8 +135,8 @@ func lanesNamed(f fleet, lane string) (all []peers.LaneFacts) {
 	return all
 }
 
-// fill joins what consumers say of a lane.
-func (r *laneRow) fill(all []peers.LaneFacts) {
+// fill joins what consumers say of a lane. complete says that all of them are seen.
+func (r *laneRow) fill(all []peers.LaneFacts, complete bool) {
 	if len(all) == 0 {
 		return
 	}
@@ -136,8 +145,13 @@ func (r *laneRow) fill(all []peers.LaneFacts) {
 		oldest, latency, held, waiting = max(oldest, l.Oldest), max(latency, l.Latency), held+l.Held, waiting+l.Waiting
 	}
 	r.Oldest, r.Writers = ageText(seconds(oldest)), whole(held)+" at work, "+whole(waiting)+" wait"
-	if oldest == 0 {
+	switch {
+	case oldest == 0 && complete:
 		r.Oldest = "none"
+	case oldest == 0:
+		r.Oldest = "none seen"
+	case !complete:
+		r.Oldest = least(r.Oldest)
 	}
 	if latency > 0 {
 		r.Latency = time.Duration(latency * float64(time.Second)).String()

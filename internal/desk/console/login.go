@@ -159,6 +159,7 @@ func (c *Console) logout(in *request) (page, error) {
 		if err := c.sessions.End(in.ctx(), in.secret.ID()); err != nil {
 			return page{}, away(err)
 		}
+		in.ended = true
 		c.log.Info().Str("operator", in.who.Name).Msg("logged out of console")
 	}
 	return page{to: endedURL(in.who), cookie: c.cookie(in.Request, "", -1)}, nil
@@ -170,6 +171,7 @@ func (c *Console) logoutAll(in *request) (page, error) {
 	if err != nil {
 		return page{}, away(err)
 	}
+	in.ended = n > 0
 	c.log.Info().Str("operator", in.who.Name).Int64("sessions", n).Msg("all console sessions ended")
 	return page{to: endedURL(in.who), cookie: c.cookie(in.Request, "", -1)}, nil
 }

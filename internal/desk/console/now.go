@@ -8,6 +8,7 @@ import (
 
 	"docket/internal/desk/api"
 	"docket/internal/desk/peers"
+	"docket/internal/history/reader"
 )
 
 // nowPage is the content of the first page.
@@ -21,7 +22,8 @@ type nowPage struct {
 	Peers      bool // the desk is told of other programs
 	Waits      bool // it is known what waits in Kafka
 	Now        api.NowAnswer
-	Known      bool // Now is
+	Known      bool             // Now is
+	Fresh      reader.Freshness // to be read out; empty: it is old, or not known
 	NowAt      *time.Time
 	Top        []api.ReportLine
 	Horizon    []api.HorizonLine
@@ -103,6 +105,9 @@ func nowView(s *snapshot, sight Sight) nowPage {
 		p.Top, p.Lack = s.now.Lines[:min(topGroups, len(s.now.Lines))], lacking(nil, s.now.Partly)
 		if s.at.Sub(s.nowAt) > lookEvery {
 			p.NowAt = &s.nowAt
+		}
+		if !s.nowOld() {
+			p.Fresh = s.now.Freshness
 		}
 	} else {
 		p.Lack = append(p.Lack, "The database does not answer: dead letters, and until when rows are complete, are not known.")
@@ -186,6 +191,7 @@ func memberOf(p *peers.Peer, now time.Time) programRow {
 	}
 	f := p.Facts
 	if f == nil {
+		m.Why = p.Why // also of a ready one, as its numbers are in no sum
 		return m
 	}
 	m.Version = f.Version

@@ -29,6 +29,7 @@ type page struct {
 	also        *http.Cookie // another one
 	refresh     string       // where the browser continues by itself
 	silent      bool         // no content
+	after       string       // Retry-After, in seconds
 	raw         []byte       // a file, with its type
 	kind        string
 	send        func(w http.ResponseWriter) // writes the answer by itself
@@ -74,8 +75,14 @@ func readPages(a assets) (pages, error) {
 	return all, nil
 }
 
+// publicWithin is how long anybody without a login may take for an answer.
+const publicWithin = 10 * time.Second
+
 // write answers with a page. It is rendered whole before its first byte is sent.
 func (c *Console) write(w http.ResponseWriter, in *request, p page) {
+	if in.public {
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(publicWithin)) // a writer of a test has none
+	}
 	if p.cookie != nil {
 		http.SetCookie(w, p.cookie)
 	}
@@ -84,6 +91,9 @@ func (c *Console) write(w http.ResponseWriter, in *request, p page) {
 	}
 	if p.refresh != "" {
 		w.Header().Set("Refresh", "0; url="+p.refresh)
+	}
+	if p.after != "" {
+		w.Header().Set("Retry-After", p.after)
 	}
 	switch {
 	case p.silent:

@@ -1,12 +1,14 @@
 package console
 
 import (
+	"slices"
 	"time"
 
 	"docket/internal/desk/peers"
+	"docket/internal/history/reader"
 )
 
-// fleet has the seen programs by kind, and how many were not seen.
+// fleet has the seen programs by kind, and those whose numbers were not seen. A program can be in both.
 type fleet struct {
 	of     map[string][]peers.Peer
 	unseen []peers.Peer
@@ -23,19 +25,38 @@ func fleetOf(s *snapshot) fleet {
 		return f
 	}
 	for _, p := range *s.peers {
-		if !p.Seen() {
+		if p.Facts == nil {
 			f.unseen = append(f.unseen, p)
-			continue
 		}
-		f.of[p.Program()] = append(f.of[p.Program()], p)
+		if p.Seen() {
+			f.of[p.Program()] = append(f.of[p.Program()], p)
+		}
 	}
 	return f
 }
 
+// missing counts the unseen programs that are of one of these kinds, as far as is known.
+func (f fleet) missing(programs ...string) (n int) {
+	for _, p := range f.unseen {
+		if kind := p.Program(); kind == "" || slices.Contains(programs, kind) {
+			n++
+		}
+	}
+	return n
+}
+
+// unseenText says that a sum lacks the numbers of n programs.
+func unseenText(n int) string {
+	return "; " + plural(n, "program is", "programs are") + " not seen"
+}
+
+// least is the number that a sum without the unseen ones shows.
+func least(number string) string { return "at least " + number }
+
 // lack says why none of a program was seen.
 func (f fleet) lack(program string) string {
 	if len(f.unseen) > 0 {
-		return "No " + program + " answers. " + plural(len(f.unseen), "program is", "programs are") + " not seen: " + f.unseen[0].Why + "."
+		return "No " + program + " tells its numbers. " + plural(len(f.unseen), "program is", "programs are") + " not seen: " + f.unseen[0].Why + "."
 	}
 	return "No " + program + " is among those that the desk looks at (DOCKET_DESK_PEERS)."
 }
@@ -88,9 +109,15 @@ func collectorPlace(s *snapshot, f fleet) place {
 	}
 	if pace := total(seen, func(f *peers.Facts) *float64 { return f.TakenPace }); pace != nil {
 		p.Number, p.Word, p.Age = paceText(*pace), false, "decisions a second, in the last seconds"
-		return p
+	} else {
+		p.Number = "no pace yet"
 	}
-	p.Number = "no pace yet"
+	if n := f.missing(collectorName); n > 0 {
+		p.Text += unseenText(n)
+		if !p.Word {
+			p.Number = least(p.Number)
+		}
+	}
 	return p
 }
 
@@ -104,7 +131,7 @@ func topicPlace(s *snapshot, f fleet) place {
 		}
 		p.Number, p.Word, p.Text = count(n), false, "records wait in all lanes; looked at "+ageText(s.at.Sub(s.waitsAt))+" ago"
 	case s.now != nil && s.now.Behind != nil:
-		p.Number, p.Word, p.Text = count(s.now.Behind), false, "records wait in all lanes"
+		p.Number, p.Word, p.Text = count(s.now.Behind), false, "records wait in all lanes"+s.nowAsOf()
 	default:
 		return p
 	}
@@ -112,6 +139,12 @@ func topicPlace(s *snapshot, f fleet) place {
 		p.Age = "none is in hand"
 		if *oldest > 0 {
 			p.Age = "the oldest in hand since " + ageText(seconds(*oldest))
+		}
+		if n := f.missing(consumerName); n > 0 {
+			p.Text += unseenText(n)
+			if p.Age = "no consumer that is seen has one in hand"; *oldest > 0 {
+				p.Age = "the oldest in hand since " + least(ageText(seconds(*oldest)))
+			}
 		}
 	}
 	return p
@@ -126,6 +159,12 @@ func consumerPlace(s *snapshot, f fleet, sight Sight) place {
 		}
 		if s.now.ETA != nil && *s.now.ETA > 0 {
 			p.Text += " About " + durationText(s.now.ETA) + " left."
+		}
+		if s.nowOld() {
+			p.Text = "As of " + s.nowAt.UTC().Format(time.TimeOnly) + ": " + p.Text
+			if s.now.Freshness == reader.Fresh { // it may have ended meanwhile
+				p.Number, p.Tone, p.Text = "not known just now", "", "It was "+string(reader.Fresh)+s.nowAsOf()+"."
+			}
 		}
 	}
 	if s.members != nil {
@@ -143,6 +182,9 @@ func consumerPlace(s *snapshot, f fleet, sight Sight) place {
 	}
 	if !last.IsZero() {
 		p.Age = "last commit " + ageText(s.at.Sub(last)) + " ago"
+		if f.missing(consumerName) > 0 {
+			p.Age = "last commit that is seen " + ageText(s.at.Sub(last)) + " ago"
+		}
 	}
 	return p
 }
@@ -153,14 +195,14 @@ func rowPlace(s *snapshot) place {
 		return p
 	}
 	until := s.now.CompleteUntil.UTC()
-	p.Number, p.Text, p.Age = until.Format("15:04:05"), "complete until then, "+until.Format(time.DateOnly)+" UTC", ageText(s.at.Sub(until))+" ago"
+	p.Number, p.Text, p.Age = until.Format("15:04:05"), "complete until then, "+until.Format(time.DateOnly)+" UTC"+s.nowAsOf(), ageText(s.at.Sub(until))+" ago"
 	return p
 }
 
 func parkedPlace(s *snapshot) place {
 	p := place{Name: "Parked", Number: "not known", Text: "the replayer stores them again"}
 	if s.now != nil && s.now.Parked != nil {
-		p.Number = count(s.now.Parked)
+		p.Number, p.Text = count(s.now.Parked), p.Text+s.nowAsOf()
 	}
 	if s.horizon == nil {
 		return p
@@ -178,7 +220,7 @@ func lettersPlace(s *snapshot) place {
 	if s.now == nil {
 		return p
 	}
-	p.Number = count(s.now.Unresolved)
+	p.Number, p.Text = count(s.now.Unresolved), p.Text+s.nowAsOf()
 	var oldest time.Time
 	for _, l := range s.now.Lines {
 		if l.Oldest != nil && (oldest.IsZero() || l.Oldest.Before(oldest)) {
@@ -206,8 +248,8 @@ func spoolPlace(s *snapshot, f fleet) place {
 	if bytes := total(seen, func(f *peers.Facts) *float64 { return f.SpoolBytes }); bytes != nil && *bytes > 0 {
 		p.Text += ", " + sizeText(int64(*bytes))
 	}
-	if len(f.unseen) > 0 {
-		p.Number, p.Text = "at least "+p.Number, p.Text+"; "+plural(len(f.unseen), "program is", "programs are")+" not seen"
+	if n := f.missing(consumerName, replayerName); n > 0 {
+		p.Number, p.Text = least(p.Number), p.Text+unseenText(n)
 	}
 	if oldest := greatest(seen, func(f *peers.Facts) *float64 { return f.SpoolOldest }); oldest != nil && *oldest > 0 {
 		p.Age = "the oldest since " + ageText(seconds(*oldest))

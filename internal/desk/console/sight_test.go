@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -122,6 +123,126 @@ func TestNow_NotSeenIsNoZero(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestNow_SumsSayWhatTheyLack: numbers of programs that are not seen are in no sum, and no page claims them.
+func TestNow_SumsSayWhatTheyLack(t *testing.T) {
+	t.Parallel()
+	ready := func(program string) peers.Peer {
+		return peers.Peer{Address: "http://half:8080", Why: "/metrics: it did not answer in time", Ready: &peers.Ready{Ready: true, Program: program, Note: "planted-note"}}
+	}
+	consumer := peers.Peer{Address: "http://consumer-1:8080", Ready: &peers.Ready{Ready: true, Program: "consumer"},
+		Facts: &peers.Facts{Program: "consumer", SpoolFiles: of(0), Oldest: of(0), StoredPace: of(10), LastCommit: noon}}
+	idle := consumer
+	idle.Facts = &peers.Facts{Program: "consumer", Oldest: of(5), StoredPace: of(0)}
+	collector := peers.Peer{Address: "http://collector:8081", Facts: &peers.Facts{Program: "collector", TakenPace: of(7)}, Why: "/readyz: it did not answer in time"}
+	for name, one := range map[string]struct {
+		fleet     []peers.Peer
+		now       []string
+		lanes     []string
+		no, noNow string
+	}{
+		"half a consumer":  {[]peers.Peer{consumer, collector, ready("consumer")}, []string{">at least 0<", "spools of 1 program; 1 program is not seen", "no consumer that is seen has one in hand", "last commit that is seen", "/metrics: it did not answer in time", ">7<"}, []string{">at least 10<", ">at most 20 s<", "1 programs are not seen"}, "", "none is in hand"},
+		"half a collector": {[]peers.Peer{consumer, collector, ready("collector")}, []string{">at least 7<", "1 collector is seen; 1 program is not seen", "none is in hand", "spools of 1 program<"}, []string{">10<", ">20 s<"}, "at most", "last commit that is seen"},
+		"one of any kind":  {[]peers.Peer{idle, collector, {Address: "a", Why: "it refuses connections"}}, []string{">at least 7<", "the oldest in hand since at least 5 s"}, []string{">at least 0<"}, "never, at this pace", ""},
+		"all":              {[]peers.Peer{idle, collector}, []string{">7<", "the oldest in hand since 5 s"}, []string{">0<", "never, at this pace"}, "at least", "at least"},
+		"no pace of one":   {[]peers.Peer{consumer, {Address: "b", Facts: &peers.Facts{Program: "consumer"}}}, nil, []string{">at least 10<", ">at most 20 s<"}, "", ""},
+	} {
+		w := newWorld(t, func(c *console.Config, _ *api.Config, _ *api.Ports) {
+			c.Sight.Peers = func(context.Context) []peers.Peer { return one.fleet }
+			c.Sight.Waits = func() ([]complete.Waits, time.Time, bool, bool) {
+				return []complete.Waits{{Topic: "decision-logs", Records: 200, MovedAt: noon}}, noon, true, false
+			}
+		})
+		b := w.as(t, "viewer")
+		for path, want := range map[string][]string{"/": one.now, "/lanes": one.lanes} {
+			a, no := b.get(t, path), one.no
+			if path == "/" {
+				no = one.noNow
+			}
+			for _, text := range want {
+				if !strings.Contains(a.body, text) {
+					t.Errorf("%s, %s lacks %q: %s", name, path, text, a.body)
+				}
+			}
+			if no != "" && strings.Contains(a.body, no) {
+				t.Errorf("%s, %s says %q: %s", name, path, no, a.body)
+			}
+		}
+	}
+}
+
+// TestNow_OldAnswerSaysItsTime: a costly answer is asked for seldom. It says nothing about this moment.
+func TestNow_OldAnswerSaysItsTime(t *testing.T) {
+	t.Parallel()
+	n, until := int64(3), noon.Add(-time.Minute)
+	answer := api.NowAnswer{}
+	answer.Freshness, answer.Behind, answer.Parked, answer.CompleteUntil = reader.Fresh, &n, &n, &until
+	places, said := console.Places(answer, noon, 45*time.Second)
+	for name, text := range places {
+		if own := name != "OPA" && name != "Collector" && name != "Spooled"; strings.Contains(text, "as of 11:59:15") != own {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+	if text := places["Consumer"]; !strings.HasPrefix(text, "not known just now||It was FRESH; as of 11:59:15") || said != "" {
+		t.Errorf("%s, and %q is read out", text, said)
+	}
+	places, said = console.Places(answer, noon, 5*time.Second)
+	for name, text := range places {
+		if strings.Contains(text, "as of") {
+			t.Errorf("recent: %s: %s", name, text)
+		}
+	}
+	if text := places["Consumer"]; !strings.HasPrefix(text, "FRESH|good|") || said != "FRESH" {
+		t.Errorf("recent: %s, and %q is read out", text, said)
+	}
+	answer.Freshness = reader.Holding
+	if places, _ = console.Places(answer, noon, 45*time.Second); !strings.HasPrefix(places["Consumer"], "HOLDING|bad|As of 11:59:15: ") {
+		t.Error(places["Consumer"])
+	}
+}
+
+// TestNow_SlowReportSaysItsTime: the page shows when its costly part was asked.
+func TestNow_SlowReportSaysItsTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.as(t, "viewer")
+		w.book.slow.Store(int64(500 * time.Millisecond))
+		b.get(t, "/")
+		time.Sleep(30 * time.Second)
+		w.clock.pass(30 * time.Second)
+		if a := b.get(t, "/"); !strings.Contains(a.body, "a person decides; as of 12:00:00") || w.book.reports.Load() != 1 {
+			t.Errorf("after %d reports: %s", w.book.reports.Load(), a.body)
+		}
+	})
+}
+
+// TestNow_PanicIsNotKnown: a question that panics does not end the desk, and the others are shown.
+func TestNow_PanicIsNotKnown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var breaks atomic.Bool
+		w := newWorld(t, whole, func(c *console.Config, _ *api.Config, _ *api.Ports) {
+			c.Sight.Peers = func(context.Context) []peers.Peer {
+				if breaks.Load() {
+					panic(marker)
+				}
+				return fleet()
+			}
+		})
+		b := w.as(t, "viewer")
+		for _, now := range []bool{true, false} {
+			breaks.Store(now)
+			time.Sleep(5 * time.Second)
+			if a := b.get(t, "/"); a.code != http.StatusOK || !strings.Contains(a.body, ">5</a>") || strings.Contains(a.body, "consumer-1") == now {
+				t.Errorf("%v: %d %s", now, a.code, a.body)
+			}
+		}
+		if log := w.log.String(); !strings.Contains(log, "console question panicked") || !strings.Contains(log, "sight_test.go") && !strings.Contains(log, "TestNow_PanicIsNotKnown") || strings.Contains(log, marker) {
+			t.Error(log)
+		}
+	})
 }
 
 // TestNow_SlowKafkaIsNotAsked: a page never waits for a Kafka that the watch knows to be slow.

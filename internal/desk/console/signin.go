@@ -204,17 +204,25 @@ func loginURL(next string) string {
 	return "/login?" + url.Values{"next": {next}}.Encode()
 }
 
+// retryLogout is when a provider may send a logout again, in seconds.
+const retryLogout = "5"
+
 // backChannel ends sessions that the provider has ended. The token in the form proves that the provider sent it.
 func (c *Console) backChannel(in *request) (page, error) {
 	from, err := c.OpenID.Provider.Ended(in.ctx(), in.PostForm.Get("logout_token"))
 	if err != nil {
 		c.log.Warn().Err(err).Str("remote", in.RemoteAddr).Str("hint", "see docs/console.md, Log in by OpenID Connect").Msg("logout of provider refused")
+		var failed *openid.Error
+		if errors.As(err, &failed) && (failed.Kind == openid.Busy || failed.Kind == openid.Away) { // the token may be fine
+			return page{silent: true, status: http.StatusServiceUnavailable, after: retryLogout}, nil
+		}
 		return page{silent: true, status: http.StatusBadRequest}, nil
 	}
 	n, err := c.sessions.EndFrom(in.ctx(), session.Origin{Subject: from.Subject, Session: from.Session})
 	if err != nil {
 		return page{}, away(err)
 	}
+	in.ended = n > 0
 	c.log.Info().Str("subject", from.Subject).Int64("sessions", n).Msg("console sessions ended by provider")
 	return page{silent: true}, nil
 }

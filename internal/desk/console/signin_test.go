@@ -485,6 +485,67 @@ func TestOpenID_BackChannelEndsSessions(t *testing.T) {
 	s.secrets(t)
 }
 
+// TestOpenID_BackChannelBusyOrAway: the provider is to send such a logout again.
+func TestOpenID_BackChannelBusyOrAway(t *testing.T) {
+	t.Parallel()
+	s := newSigned(t)
+	one := s.sign(t)
+	token := s.provider.Logout(func(c openidtest.Claims) { c["sub"], c["sid"] = "subject-1", "p-1" })
+	s.provider.Set(func(p *openidtest.Provider) { p.Status = http.StatusServiceUnavailable })
+	s.rebuild(t, s.openID(t, s.provider, groups...)) // it does not know the provider yet
+	a := s.browser().post(t, "/logout/back-channel", url.Values{"logout_token": {token}})
+	if a.code != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" || !one.in(t) {
+		t.Errorf("away: %d %v", a.code, a.header)
+	}
+	s.provider.Set(func(p *openidtest.Provider) { p.Status = 0 })
+	s.clock.pass(3 * time.Second)
+	if a := s.browser().post(t, "/logout/back-channel", url.Values{"logout_token": {token}}); a.code != http.StatusOK || one.in(t) {
+		t.Errorf("once more: %d", a.code)
+	}
+}
+
+// TestOpenID_BackChannelKeysAway: a logout with a new key cannot be judged without the provider's keys.
+func TestOpenID_BackChannelKeysAway(t *testing.T) {
+	t.Parallel()
+	s := newSigned(t)
+	one := s.sign(t)
+	s.provider.Rotate(openidtest.NewKey(t, "k2"))
+	token := s.provider.Logout(func(c openidtest.Claims) { c["sub"], c["sid"] = "subject-1", "p-1" })
+	for status, want := range map[int]int{http.StatusServiceUnavailable: http.StatusServiceUnavailable, http.StatusNotFound: http.StatusBadRequest} {
+		s.provider.Set(func(p *openidtest.Provider) { p.Status = status })
+		if a := s.browser().post(t, "/logout/back-channel", url.Values{"logout_token": {token}}); a.code != want || !one.in(t) {
+			t.Errorf("keys answer with %d: %d", status, a.code)
+		}
+	}
+	s.provider.Set(func(p *openidtest.Provider) { p.Status = 0 })
+	if a := s.browser().post(t, "/logout/back-channel", url.Values{"logout_token": {token}}); a.code != http.StatusOK || one.in(t) {
+		t.Errorf("once more: %d", a.code)
+	}
+	if a := s.browser().post(t, "/logout/back-channel", url.Values{"logout_token": {"a.b.c"}}); a.code != http.StatusBadRequest {
+		t.Errorf("junk: %d", a.code)
+	}
+}
+
+// TestOpenID_BackChannelAsksNoStreams: anybody can send a logout. Only one that ends a session has streams ask.
+func TestOpenID_BackChannelAsksNoStreams(t *testing.T) {
+	t.Parallel()
+	s := newSigned(t)
+	s.sign(t)
+	asked := console.Rechecks(s.console)
+	send := func(token string) {
+		s.browser().post(t, "/logout/back-channel", url.Values{"logout_token": {token}})
+	}
+	send("a.b.c")
+	send(s.provider.Logout(func(c openidtest.Claims) { c["sub"], c["sid"] = "nobody", "none" }))
+	if asked() {
+		t.Error("a logout that ends no session has streams ask for theirs")
+	}
+	send(s.provider.Logout(func(c openidtest.Claims) { c["sub"], c["sid"] = "subject-1", "p-1" }))
+	if !asked() {
+		t.Error("streams do not ask for their session")
+	}
+}
+
 // TestOpenID_NameIsNoToken: the audit tells a person of the provider from a token of the same name.
 func TestOpenID_NameIsNoToken(t *testing.T) {
 	t.Parallel()

@@ -16,8 +16,9 @@ import (
 const (
 	// streamsPrefix begins the addresses of server-sent events. They have a budget of their own.
 	streamsPrefix = "/events"
-	// perSession limits the streams of one session. A browser shows one page, and closes the stream of a hidden one.
-	perSession = 4
+	// perName limits the streams of one person or program, also with many sessions. A browser shows one page, and closes
+	// the stream of a hidden one.
+	perName = 4
 	// beat is between two signs of life.
 	beat = 15 * time.Second
 	// recheck is how often a stream asks whether its session lasts. A logout at this desk has it ask at once.
@@ -41,12 +42,12 @@ type streams struct {
 	free chan struct{} // the budget
 
 	mu    sync.Mutex
-	of    map[any]int // by session, or by name of a certificate
+	of    map[string]int // by name
 	again chan struct{}
 }
 
 func newStreams(most int) *streams {
-	return &streams{free: make(chan struct{}, max(1, most)), of: map[any]int{}, again: make(chan struct{})}
+	return &streams{free: make(chan struct{}, max(1, most)), of: map[string]int{}, again: make(chan struct{})}
 }
 
 // occupy takes a place in the budget.
@@ -59,11 +60,11 @@ func (s *streams) occupy() (leave func(), ok bool) {
 	}
 }
 
-// join counts a stream of a session.
-func (s *streams) join(whose any) (leave func(), ok bool) {
+// join counts a stream of a person or program.
+func (s *streams) join(whose string) (leave func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.of[whose] >= perSession {
+	if s.of[whose] >= perName {
 		return nil, false
 	}
 	s.of[whose]++
@@ -113,13 +114,9 @@ const maxEventID = 8192
 
 // serveStream answers with events until the browser, the session or the desk ends it.
 func (c *Console) serveStream(w http.ResponseWriter, in *request, s *stream) error {
-	var whose any = in.who.Name
-	if in.logged {
-		whose = in.secret.ID()
-	}
-	leave, ok := c.streams.join(whose)
+	leave, ok := c.streams.join(in.who.Name)
 	if !ok {
-		return &api.Problem{Status: http.StatusTooManyRequests, Detail: "This login has as many live pages as it may.", Hint: "Close one of them."}
+		return &api.Problem{Status: http.StatusTooManyRequests, Detail: "You have as many live pages as one name may.", Hint: "Close one of them."}
 	}
 	defer leave()
 	now := time.Now()

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -125,8 +126,14 @@ func TestStream_TwentyViewersShareOnePoll(t *testing.T) {
 		})
 		var open []*watcher
 		var pollers []*browser
+		var tokens strings.Builder
+		for i := range 20 {
+			fmt.Fprintf(&tokens, "vera%d:viewer:planted-token-of-vera-%d ", i, i)
+		}
+		admit(t, w, tokens.String())
 		for i := range 20 { // the budget is a quarter of 64: the others ask each 5 s
-			b := w.as(t, "viewer")
+			b := w.browser()
+			b.post(t, "/login", url.Values{"token": {fmt.Sprintf("planted-token-of-vera-%d", i)}})
 			s := b.watch(t, "/events/now")
 			if synctest.Wait(); s.code != http.StatusOK {
 				pollers = append(pollers, b)
@@ -308,18 +315,18 @@ func TestStream_Budgets(t *testing.T) {
 		one, two := w.as(t, "viewer"), w.as(t, "auditor")
 		var open []*watcher
 		for range 4 {
-			open = append(open, one.watch(t, "/events/now"))
+			open = append(open, w.as(t, "viewer").watch(t, "/events/now"))
 		}
 		synctest.Wait()
 		fifth := one.watch(t, "/events/now")
 		synctest.Wait()
 		if fifth.code != http.StatusTooManyRequests {
-			t.Errorf("the fifth stream of a session: %d", fifth.code)
+			t.Errorf("the fifth stream of a name: %d", fifth.code)
 		}
 		a, b := two.watch(t, "/events/now"), two.watch(t, "/events/lanes")
 		synctest.Wait()
 		if a.code != http.StatusOK || b.code != http.StatusOK {
-			t.Errorf("another session: %d %d", a.code, b.code)
+			t.Errorf("another name: %d %d", a.code, b.code)
 		}
 		seventh := two.watch(t, "/events/now")
 		synctest.Wait()

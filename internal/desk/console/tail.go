@@ -73,7 +73,7 @@ type tailing struct {
 	search search
 	place  string
 	behind int
-	away   bool
+	away   string // why there is no answer; empty: there is one
 }
 
 // tailPart is what a look of a tail shows.
@@ -81,7 +81,7 @@ type tailPart struct {
 	Rows    []api.Decision
 	More    int
 	Skipped *time.Time
-	Away    bool
+	Away    string // why there is no answer
 	Edits   string
 }
 
@@ -120,7 +120,7 @@ func (t *tailing) step(ctx context.Context, e *events) (time.Duration, error) {
 		if ctx.Err() != nil {
 			return 0, err
 		}
-		return t.waits(e)
+		return t.waits(e, err)
 	}
 	t.place = found.Tail
 	part := tailPart{Rows: found.Decisions, Edits: sentence(found.EditsUnknown)}
@@ -130,7 +130,7 @@ func (t *tailing) step(ctx context.Context, e *events) (time.Duration, error) {
 	if t.behind >= tailBehind {
 		place, err := t.begin(ctx)
 		if err != nil {
-			return t.waits(e)
+			return t.waits(e, err)
 		}
 		at := t.c.Now()
 		t.place, t.behind, part.Skipped = place, 0, &at
@@ -139,20 +139,24 @@ func (t *tailing) step(ctx context.Context, e *events) (time.Duration, error) {
 	if len(part.Rows) > tailRows {
 		part.Rows, part.More = part.Rows[:tailRows], len(part.Rows)-tailRows
 	}
-	if len(part.Rows) == 0 && part.Skipped == nil && !t.away {
+	if len(part.Rows) == 0 && part.Skipped == nil && t.away == "" {
 		return tailEvery, e.sign(t.c.Now())
 	}
-	t.away = false
+	t.away = ""
 	return tailEvery, t.send(e, part)
 }
 
-// waits says once that there is no answer. The place stays.
-func (t *tailing) waits(e *events) (time.Duration, error) {
-	if t.away {
+// waits says once why there is no answer. The place stays.
+func (t *tailing) waits(e *events, err error) (time.Duration, error) {
+	why := "The desk could not look."
+	if p, is := asProblem(err); is {
+		why = sentence(p.Detail)
+	}
+	if t.away == why {
 		return tailAway, nil
 	}
-	t.away = true
-	return tailAway, t.send(e, tailPart{Away: true})
+	t.away = why
+	return tailAway, t.send(e, tailPart{Away: why})
 }
 
 // send sends the rows, and then what is to be said of them.

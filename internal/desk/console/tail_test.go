@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -99,7 +100,7 @@ func TestTail_DatabaseAway(t *testing.T) {
 		w := newWorld(t)
 		s := w.as(t, "viewer").watch(t, "/events/decisions")
 		synctest.Wait()
-		w.store.Fail(errors.New("gone"))
+		w.store.Fail(context.DeadlineExceeded)
 		time.Sleep(40 * time.Second)
 		if notes := s.named("note"); s.ended() || len(notes) != 1 || !strings.Contains(notes[0].data, "The database does not answer") {
 			t.Errorf("%v %v", s.ended(), notes)
@@ -110,6 +111,27 @@ func TestTail_DatabaseAway(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		if notes, rows := s.named("note"), s.named("rows"); len(rows) != 1 || strings.Contains(notes[len(notes)-1].data, "does not answer") || len(s.named("asof")) <= quiet {
 			t.Errorf("%v %v", notes, rows)
+		}
+	})
+}
+
+// TestTail_SaysWhyItWaits: not every fault is one of the database, and a new reason is said.
+func TestTail_SaysWhyItWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		s := w.as(t, "viewer").watch(t, "/events/decisions")
+		synctest.Wait()
+		w.store.Fail(errors.New("planted-cause"))
+		time.Sleep(20 * time.Second)
+		notes := s.named("note")
+		if len(notes) != 1 || !strings.Contains(notes[0].data, "Something went wrong here") || strings.Contains(notes[0].data, "database") || strings.Contains(notes[0].data, "planted") {
+			t.Errorf("%v", notes)
+		}
+		w.store.Fail(context.DeadlineExceeded)
+		time.Sleep(20 * time.Second)
+		if notes = s.named("note"); len(notes) != 2 || !strings.Contains(notes[1].data, "The database does not answer") {
+			t.Errorf("%v", notes)
 		}
 	})
 }

@@ -2,8 +2,11 @@ package console
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"docket/internal/desk/api"
 	"docket/internal/desk/peers"
@@ -33,32 +36,53 @@ type source[T any] struct {
 	took   time.Duration // of an answer without an error
 	value  T
 	at     time.Time // of value; zero: there is none
-	failed bool
+	failed error     // of the last question
 }
 
 // refresh asks again if it is time to. It reports whether it asked.
-func (s *source[T]) refresh(ctx context.Context, now time.Time) bool {
+func (s *source[T]) refresh(ctx context.Context, now time.Time, log zerolog.Logger) bool {
 	pause := max(s.every, min(share*s.took, rarest))
 	if s.ask == nil || !s.asked.IsZero() && time.Since(s.asked) < pause {
 		return false
 	}
 	s.asked, s.took = time.Now(), 0
-	value, err := s.ask(ctx)
-	if s.failed = err != nil; err != nil {
+	value, err := s.safely(ctx, log)
+	if s.failed = err; err != nil {
 		return true
 	}
 	s.value, s.at, s.took = value, now, time.Since(s.asked)
 	return true
 }
 
+var errPanicked = errors.New("the question panicked")
+
+// safely asks. It runs in a goroutine, where a panic would end the desk. The panic's value may contain a payload, so only
+// the place is logged.
+func (s *source[T]) safely(ctx context.Context, log zerolog.Logger) (value T, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = brokenOff(log, p)
+		}
+	}()
+	return s.ask(ctx)
+}
+
+func brokenOff(log zerolog.Logger, p any) error {
+	log.Error().Type("panic", p).Strs("at", frames()).Str("hint", "report this bug").Msg("console question panicked")
+	return errPanicked
+}
+
 // known is the answer, and nil if the last question failed or was never asked.
 func (s *source[T]) known() *T {
-	if s.failed || s.at.IsZero() {
+	if s.failed != nil || s.at.IsZero() {
 		return nil
 	}
 	value := s.value
 	return &value
 }
+
+// nowLasts is how old an answer about now may be without a word about its age.
+const nowLasts = 10 * time.Second
 
 // snapshot is how things are at a time. It does not change. A nil pointer is not known.
 type snapshot struct {
@@ -74,10 +98,22 @@ type snapshot struct {
 	waitsAt time.Time // zero: not known
 }
 
+// nowOld reports whether the answer about now, which a costly question may have, is older than it looks.
+func (s *snapshot) nowOld() bool { return s.now != nil && s.at.Sub(s.nowAt) > nowLasts }
+
+// nowAsOf ends the text of a place that comes from the answer about now. It is empty for a recent one.
+func (s *snapshot) nowAsOf() string {
+	if !s.nowOld() {
+		return ""
+	}
+	return "; as of " + s.nowAt.UTC().Format(time.TimeOnly)
+}
+
 // watching makes the snapshots.
 type watching struct {
 	sight Sight
 	now   func() time.Time
+	log   zerolog.Logger
 
 	mu     sync.Mutex
 	last   *snapshot
@@ -86,7 +122,6 @@ type watching struct {
 
 	// The fields below belong to the maker.
 	books   source[api.NowAnswer]
-	why     error
 	horizon source[[]api.HorizonLine]
 	peers   source[[]peers.Peer]
 	members source[map[string]int]
@@ -96,12 +131,9 @@ type watching struct {
 // reading is the caller of what everybody sees.
 var reading = api.Caller{Name: "console", Role: api.Viewer}
 
-func newWatching(ask api.Inside, s Sight, now func() time.Time) *watching {
-	w := &watching{sight: s, now: now}
-	w.books = source[api.NowAnswer]{every: lookEvery, ask: func(ctx context.Context) (found api.NowAnswer, err error) {
-		found, w.why = ask.Now(ctx, reading)
-		return found, w.why
-	}}
+func newWatching(ask api.Inside, s Sight, now func() time.Time, log zerolog.Logger) *watching {
+	w := &watching{sight: s, now: now, log: log}
+	w.books = source[api.NowAnswer]{every: lookEvery, ask: func(ctx context.Context) (api.NowAnswer, error) { return ask.Now(ctx, reading) }}
 	w.horizon = source[[]api.HorizonLine]{every: seldom, ask: func(ctx context.Context) ([]api.HorizonLine, error) { return ask.Horizon(ctx, reading) }}
 	if s.Peers != nil {
 		w.peers = source[[]peers.Peer]{every: lookEvery, ask: func(ctx context.Context) ([]peers.Peer, error) { return s.Peers(ctx), nil }}
@@ -181,15 +213,15 @@ func (w *watching) make(ctx context.Context) (s *snapshot) {
 func (w *watching) ask(ctx context.Context, s *snapshot, slow bool) {
 	now := s.at
 	var all sync.WaitGroup
-	all.Go(func() { w.books.refresh(ctx, now) })
-	all.Go(func() { w.peers.refresh(ctx, now) })
-	all.Go(func() { w.alerts.refresh(ctx, now) })
+	all.Go(func() { w.books.refresh(ctx, now, w.log) })
+	all.Go(func() { w.peers.refresh(ctx, now, w.log) })
+	all.Go(func() { w.alerts.refresh(ctx, now, w.log) })
 	if !slow {
-		all.Go(func() { w.horizon.refresh(ctx, now) })
-		all.Go(func() { w.members.refresh(ctx, now) })
+		all.Go(func() { w.horizon.refresh(ctx, now, w.log) })
+		all.Go(func() { w.members.refresh(ctx, now, w.log) })
 	}
 	all.Wait()
-	s.now, s.nowAt, s.lack, s.peers, s.alerts = w.books.known(), w.books.at, w.why, w.peers.known(), w.alerts.known()
+	s.now, s.nowAt, s.lack, s.peers, s.alerts = w.books.known(), w.books.at, w.books.failed, w.peers.known(), w.alerts.known()
 	if slow {
 		return
 	}

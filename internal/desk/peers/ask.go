@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -55,6 +56,8 @@ const (
 var (
 	errForeign = errors.New("it answers nothing that Docket would")
 	errLarge   = errors.New("its answer is too large")
+	// errPanicked is a fault of the desk.
+	errPanicked = errors.New("the desk could not look at it; its log says where")
 )
 
 type statusError int
@@ -66,16 +69,46 @@ func (w *Watch) ask(ctx context.Context, who one) Peer {
 	p := Peer{Address: who.address}
 	var readyErr, factsErr error
 	var both sync.WaitGroup
-	both.Go(func() { p.Ready, readyErr = w.ready(ctx, who) })
-	both.Go(func() { p.Facts, factsErr = w.facts(ctx, who) })
+	both.Go(func() { p.Ready, readyErr = safely(w, func() (*Ready, error) { return w.ready(ctx, who) }) })
+	both.Go(func() { p.Facts, factsErr = safely(w, func() (*Facts, error) { return w.facts(ctx, who) }) })
 	both.Wait()
 	if p.Facts != nil {
 		w.pace(who.address, p.Facts)
 	}
-	if err := errors.Join(readyErr, factsErr); !p.Seen() && err != nil {
-		p.Why = reasonOf(err)
+	switch {
+	case readyErr != nil && factsErr != nil:
+		p.Why = reasonOf(errors.Join(readyErr, factsErr))
+	case readyErr != nil:
+		p.Why = "/readyz: " + reasonOf(readyErr)
+	case factsErr != nil:
+		p.Why = "/metrics: " + reasonOf(factsErr)
 	}
 	return p
+}
+
+// safely does an act of a goroutine, where a panic would end the desk. The panic's value may come from the other program,
+// so only the place is logged.
+func safely[T any](w *Watch, act func() (T, error)) (value T, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			w.cfg.Log.Error().Type("panic", p).Strs("at", frames()).Str("hint", "report this bug").Msg("look at peer panicked")
+			err = errPanicked
+		}
+	}()
+	return act()
+}
+
+// frames are the functions and lines on the stack of a panic.
+func frames() (places []string) {
+	pcs := make([]uintptr, 24)
+	found := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)])
+	for {
+		f, more := found.Next()
+		places = append(places, f.Function+":"+strconv.Itoa(f.Line))
+		if !more {
+			return places
+		}
+	}
 }
 
 func (w *Watch) ready(ctx context.Context, who one) (*Ready, error) {

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"docket/internal/desk/peers/target"
 )
 
@@ -21,9 +23,10 @@ type Config struct {
 	Targets []target.Target
 	// Within limits one look at everybody, 1.5 s.
 	Within time.Duration
-	// Lookup finds the addresses of a name. Default: the resolver of the system.
-	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
+	// Lookup finds the addresses of a name on a network, ip4 or ip6. Default: the resolver of the system.
+	Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	Now    func() time.Time
+	Log    zerolog.Logger // the zero logger writes nothing
 }
 
 const (
@@ -38,7 +41,7 @@ const (
 type Peer struct {
 	// Address is the target as it was written, or host:port of one address behind its name.
 	Address string
-	// Why says in words why the program was not seen; empty: it was.
+	// Why says in words why the program, or one of its two pages, was not seen; empty: both were.
 	Why string
 	// Ready is nil where /readyz did not answer.
 	Ready *Ready
@@ -75,9 +78,7 @@ func New(c Config) *Watch {
 		c.Within = defaultWithin
 	}
 	if c.Lookup == nil {
-		c.Lookup = func(ctx context.Context, host string) ([]netip.Addr, error) {
-			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-		}
+		c.Lookup = net.DefaultResolver.LookupNetIP
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -108,7 +109,11 @@ func (w *Watch) Look(ctx context.Context) []Peer {
 			select {
 			case free <- struct{}{}:
 				defer func() { <-free }()
-				found[i] = w.ask(ctx, who)
+				p, err := safely(w, func() (Peer, error) { return w.ask(ctx, who), nil })
+				if err != nil {
+					p = Peer{Address: who.address, Why: reasonOf(err)}
+				}
+				found[i] = p
 			case <-ctx.Done():
 				found[i] = Peer{Address: who.address, Why: "there was no time to ask it"}
 			}
@@ -126,7 +131,9 @@ func (w *Watch) addresses(ctx context.Context) (asked []one, none []Peer) {
 	var wait sync.WaitGroup
 	for i, t := range w.cfg.Targets {
 		if t.URL == nil {
-			wait.Go(func() { found[i], errs[i] = w.cfg.Lookup(ctx, t.Host) })
+			wait.Go(func() {
+				found[i], errs[i] = safely(w, func() ([]netip.Addr, error) { return w.lookup(ctx, t.Host) })
+			})
 		}
 	}
 	wait.Wait()
@@ -135,7 +142,7 @@ func (w *Watch) addresses(ctx context.Context) (asked []one, none []Peer) {
 			asked = append(asked, one{t.Text, t.URL.String()})
 			continue
 		}
-		if len(found[i]) == 0 {
+		if len(found[i]) == 0 && !slices.ContainsFunc(none, func(p Peer) bool { return p.Address == t.Text }) {
 			none = append(none, Peer{Address: t.Text, Why: nameless(errs[i])})
 		}
 		slices.SortFunc(found[i], netip.Addr.Compare)
@@ -144,6 +151,7 @@ func (w *Watch) addresses(ctx context.Context) (asked []one, none []Peer) {
 			asked = append(asked, one{at, "http://" + at})
 		}
 	}
+	asked = once(asked)
 	if len(asked) > mostPeers {
 		none = append(none, Peer{Address: "others", Why: "more than 128 addresses are not looked at"})
 		asked = asked[:mostPeers]
@@ -151,10 +159,41 @@ func (w *Watch) addresses(ctx context.Context) (asked []one, none []Peer) {
 	return asked, none
 }
 
+// lookup asks for IPv6 only where there is no IPv4: a program that has both would be two.
+func (w *Watch) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
+	found, err := w.cfg.Lookup(ctx, "ip4", host)
+	if len(found) > 0 {
+		return found, nil
+	}
+	others, otherErr := w.cfg.Lookup(ctx, "ip6", host)
+	if len(others) > 0 {
+		return others, nil
+	}
+	var none *net.DNSError
+	if otherErr != nil && (err == nil || errors.As(err, &none) && none.IsNotFound) {
+		err = otherErr
+	}
+	return nil, err
+}
+
+// once drops programs that were named before. Their numbers would count twice.
+func once(all []one) (kept []one) {
+	seen := map[string]bool{}
+	for _, o := range all {
+		if !seen[o.base] {
+			seen[o.base] = true
+			kept = append(kept, o)
+		}
+	}
+	return kept
+}
+
 // nameless says why a name has no address.
 func nameless(err error) string {
 	var wrong *net.DNSError
 	switch {
+	case errors.Is(err, errPanicked):
+		return errPanicked.Error()
 	case errors.As(err, &wrong) && wrong.IsNotFound, err == nil:
 		return "the name has no address"
 	case errors.Is(err, context.DeadlineExceeded):
@@ -170,6 +209,8 @@ func reasonOf(err error) string {
 	switch {
 	case errors.Is(err, errForeign):
 		return errForeign.Error()
+	case errors.Is(err, errPanicked):
+		return errPanicked.Error()
 	case errors.As(err, &status):
 		return status.Error()
 	case errors.Is(err, errLarge):

@@ -1,6 +1,7 @@
 package peers_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
 	"docket/internal/desk/peers"
@@ -226,7 +228,9 @@ func TestLook_NotSeenSaysWhy(t *testing.T) {
 		texts = append(texts, text)
 	}
 	w := watch(t, peers.Config{Targets: targets(t, append(texts, fine.URL)...), Within: 2 * time.Second,
-		Lookup: func(context.Context, string) ([]netip.Addr, error) { return nil, &net.DNSError{IsNotFound: true} }})
+		Lookup: func(context.Context, string, string) ([]netip.Addr, error) {
+			return nil, &net.DNSError{IsNotFound: true}
+		}})
 	before := fine.asked.Load()
 	for _, p := range w.Look(t.Context()) {
 		if p.Address == fine.URL {
@@ -241,17 +245,97 @@ func TestLook_NotSeenSaysWhy(t *testing.T) {
 	}
 }
 
+// TestLook_HalfAnAnswerSaysWhy: one of the two pages answers, so the program is known, and the other is missing.
+func TestLook_HalfAnAnswerSaysWhy(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{"/readyz": "/metrics: it answers with status 500", "/metrics": "/readyz: it answers with status 500"} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case r.URL.Path != path:
+				w.WriteHeader(http.StatusInternalServerError)
+			case path == "/readyz":
+				fmt.Fprint(w, readyz)
+			default:
+				fmt.Fprintf(w, exposition, 1)
+			}
+		}))
+		t.Cleanup(s.Close)
+		w := watch(t, peers.Config{Targets: targets(t, s.URL), Within: time.Minute})
+		if p := w.Look(t.Context())[0]; p.Why != want || !p.Seen() || p.Program() != "consumer" {
+			t.Errorf("%s alone: %+v", path, p)
+		}
+	}
+}
+
+// TestLook_PanicEndsNothing: the program is not seen, and the log has the place alone.
+func TestLook_PanicEndsNothing(t *testing.T) {
+	t.Parallel()
+	p := serve(t, nil)
+	at := func() time.Time { panic("planted-value") }
+	for name, c := range map[string]peers.Config{
+		"lookup": {Targets: targets(t, "dns:consumers.example:80"), Lookup: func(context.Context, string, string) ([]netip.Addr, error) { panic("planted-value") }},
+		"look":   {Targets: targets(t, p.URL), Now: at},
+		"answer": {Targets: targets(t, p.URL)},
+	} {
+		var log bytes.Buffer
+		c.Within, c.Log = time.Minute, zerolog.New(zerolog.SyncWriter(&log))
+		w := watch(t, c)
+		if name == "answer" {
+			peers.Break(w, func() { panic("planted-value") })
+		}
+		if all := w.Look(t.Context()); len(all) != 1 || all[0].Seen() || all[0].Why != "the desk could not look at it; its log says where" {
+			t.Errorf("%s: %+v", name, all)
+		}
+		if text := log.String(); !strings.Contains(text, "TestLook_PanicEndsNothing") || strings.Contains(text, "planted") {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}
+
 func TestLook_NameWithManyAddresses(t *testing.T) {
 	t.Parallel()
 	p := serve(t, nil)
 	_, port, _ := net.SplitHostPort(strings.TrimPrefix(p.URL, "http://"))
 	loop := netip.MustParseAddr("127.0.0.1")
-	w := watch(t, peers.Config{Targets: targets(t, "dns:consumers.example:"+port), Within: 5 * time.Second, Lookup: func(_ context.Context, host string) ([]netip.Addr, error) {
+	w := watch(t, peers.Config{Targets: targets(t, "dns:consumers.example:"+port), Within: 5 * time.Second, Lookup: func(_ context.Context, _, host string) ([]netip.Addr, error) {
 		return []netip.Addr{loop, netip.MustParseAddr("127.0.0.2"), loop}, nil
 	}})
 	all := w.Look(t.Context())
 	if len(all) != 2 || all[0].Address != "127.0.0.1:"+port || !all[0].Seen() || all[1].Address != "127.0.0.2:"+port {
 		t.Errorf("%+v", all)
+	}
+}
+
+// TestLook_EachProgramOnce: a name with addresses of both kinds, and a target that is named twice.
+func TestLook_EachProgramOnce(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // nobody is asked
+	four, six, none := netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("::1"), &net.DNSError{IsNotFound: true}
+	both := map[string]netip.Addr{"ip4": four, "ip6": six, "ip": four}
+	for name, c := range map[string]struct {
+		targets []string
+		lookup  func(network string) ([]netip.Addr, error)
+		want    string
+	}{
+		"both kinds": {[]string{"dns:a.example:80"}, func(network string) ([]netip.Addr, error) { return []netip.Addr{both[network]}, nil }, "127.0.0.1:80"},
+		"ip6 alone": {[]string{"dns:a.example:80"}, func(network string) ([]netip.Addr, error) {
+			if network == "ip6" {
+				return []netip.Addr{six}, nil
+			}
+			return nil, none
+		}, "[::1]:80"},
+		"none":        {[]string{"dns:a.example:80", "dns:a.example:80"}, func(string) ([]netip.Addr, error) { return nil, none }, "dns:a.example:80"},
+		"named twice": {[]string{"http://127.0.0.1:80", "dns:a.example:80", "http://127.0.0.1:80/", "dns:a.example:80"}, func(string) ([]netip.Addr, error) { return []netip.Addr{four}, nil }, "http://127.0.0.1:80"},
+	} {
+		w := watch(t, peers.Config{Targets: targets(t, c.targets...), Lookup: func(_ context.Context, network, _ string) ([]netip.Addr, error) { return c.lookup(network) }})
+		var got []string
+		for _, p := range w.Look(ctx) {
+			got = append(got, p.Address)
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: %v, want %s", name, got, c.want)
+		}
 	}
 }
 
@@ -265,7 +349,7 @@ func TestLook_AsksFewAtOnce(t *testing.T) {
 	for i := range 40 {
 		addresses = append(addresses, netip.AddrFrom4([4]byte{127, 0, 0, byte(i + 1)}))
 	}
-	w := watch(t, peers.Config{Targets: targets(t, "dns:many.example:"+port), Within: time.Minute, Lookup: func(context.Context, string) ([]netip.Addr, error) { return addresses, nil }})
+	w := watch(t, peers.Config{Targets: targets(t, "dns:many.example:"+port), Within: time.Minute, Lookup: func(context.Context, string, string) ([]netip.Addr, error) { return addresses, nil }})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan []peers.Peer)
 	go func() { done <- w.Look(ctx) }()
@@ -289,7 +373,7 @@ func TestLook_TooManyAddresses(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // nobody is asked
-	w := watch(t, peers.Config{Targets: targets(t, "dns:many.example:80"), Lookup: func(context.Context, string) (all []netip.Addr, _ error) {
+	w := watch(t, peers.Config{Targets: targets(t, "dns:many.example:80"), Lookup: func(context.Context, string, string) (all []netip.Addr, _ error) {
 		for i := range 300 {
 			all = append(all, netip.AddrFrom4([4]byte{127, 0, byte(i / 250), byte(i % 250)}))
 		}

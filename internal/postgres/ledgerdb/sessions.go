@@ -31,8 +31,9 @@ const (
 	WHERE id = $1 AND ends_at > $2::timestamptz AND used_at > $2::timestamptz - $3::interval AND used_at < $2::timestamptz`
 	endSessionSQL  = `DELETE FROM desk_sessions WHERE id = $1`
 	endSessionsSQL = `DELETE FROM desk_sessions WHERE name = $1`
-	endFromSQL     = `DELETE FROM desk_sessions WHERE CASE WHEN $2 <> '' THEN provider_session = $2 ELSE subject = $1 END`
-	loginIndex     = "desk_sessions_login"
+	endFromSQL     = `DELETE FROM desk_sessions WHERE CASE WHEN $2 <> ''
+	THEN provider_session = $2 OR provider_session IS NULL AND $1 <> '' AND subject = $1 ELSE subject = $1 END`
+	loginIndex = "desk_sessions_login"
 )
 
 // Create implements [session.Store].

@@ -31,7 +31,7 @@ func (p *Program) sight() console.Sight {
 		seen.Lanes = append(seen.Lanes, console.Lane{Name: l.Lane.Name(), Topic: l.Topic, Group: l.Group})
 	}
 	if all := targets(s); len(all) > 0 {
-		p.peers = peers.New(peers.Config{Targets: all, Within: peersWithin})
+		p.peers = peers.New(peers.Config{Targets: all, Within: peersWithin, Log: p.log})
 		seen.Peers = p.peers.Look
 	}
 	return seen

@@ -127,11 +127,13 @@ func Suite(t *testing.T, store session.Store) {
 		one := from(t, "oidc:a", session.Origin{Subject: "s-2", Session: "p-2", Login: []byte("l-3")})
 		two := from(t, "oidc:a", session.Origin{Subject: "s-2", Session: "p-3", Login: []byte("l-4")})
 		other := from(t, "oidc:b", session.Origin{Subject: "s-3", Login: []byte("l-5")})
+		unnamed := from(t, "oidc:a", session.Origin{Subject: "s-2", Login: []byte("l-6")}) // its ID token named no session
 		token := begin(t, "vera", Noon)
-		if n, err := store.EndFrom(t.Context(), session.Origin{Subject: "s-2", Session: "p-2"}); err != nil || n != 1 {
+		if n, err := store.EndFrom(t.Context(), session.Origin{Subject: "s-2", Session: "p-2"}); err != nil || n != 2 {
 			t.Fatal(n, err)
 		}
 		has(t, one, Noon, false)
+		has(t, unnamed, Noon, false)
 		has(t, two, Noon, true)
 		if n, err := store.EndFrom(t.Context(), session.Origin{Subject: "s-2"}); err != nil || n != 1 {
 			t.Fatal(n, err)

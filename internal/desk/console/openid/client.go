@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"sync/atomic"
 	"time"
 )
 
@@ -35,6 +36,22 @@ func (l *limited) RoundTrip(r *http.Request) (*http.Response, error) {
 			io.Reader
 			io.Closer
 		}{io.LimitReader(answer.Body, maxAnswer), answer.Body}
+	}
+	return answer, err
+}
+
+// keyRequests counts the requests for the provider's keys that brought none. go-oidc tells them from a wrong signature by
+// text alone.
+type keyRequests struct {
+	http.RoundTripper
+	failed atomic.Int64
+}
+
+// RoundTrip asks for the keys.
+func (k *keyRequests) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := k.RoundTripper.RoundTrip(r)
+	if err != nil || answer.StatusCode >= http.StatusInternalServerError || answer.StatusCode == http.StatusTooManyRequests {
+		k.failed.Add(1)
 	}
 	return answer, err
 }

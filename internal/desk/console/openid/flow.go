@@ -40,7 +40,7 @@ func random() string {
 // Begin makes a login. It returns the address at the provider, and the content of the cookie. With other the provider
 // asks who it is, even if the person is logged in there.
 func (p *Provider) Begin(ctx context.Context, next string, before []byte, other bool) (to, sealed string, err error) {
-	ctx, leave, err := p.enter(ctx)
+	ctx, leave, err := p.enter(ctx, p.places)
 	if err != nil {
 		return "", "", err
 	}
@@ -84,7 +84,7 @@ const maxText = 300
 
 // Finish trades what the provider sent along for a person. The query belongs to the flow, see [Provider.Read].
 func (p *Provider) Finish(ctx context.Context, f Flow, query url.Values) (Person, error) {
-	ctx, leave, err := p.enter(ctx)
+	ctx, leave, err := p.enter(ctx, p.places)
 	if err != nil {
 		return Person{}, err
 	}

@@ -382,8 +382,16 @@ func TestProvider_HangingHoldsFewRequests(t *testing.T) {
 	if _, _, err := w.Begin(t.Context(), "/", nil, false); kindOf(err) != openid.Busy {
 		t.Error(err)
 	}
+	if _, err := w.Ended(t.Context(), "x"); kindOf(err) != openid.Wrong {
+		t.Errorf("a logout of the provider needs a place of logins: %v", err)
+	}
+	leave()
+	leave = openid.FillEnding(w.Provider)
 	if _, err := w.Ended(t.Context(), "x"); kindOf(err) != openid.Busy {
 		t.Error(err)
+	}
+	if _, err := w.log(t); err != nil {
+		t.Errorf("logouts of the provider take the places of logins: %v", err)
 	}
 	leave()
 	if _, err := w.log(t); err != nil {

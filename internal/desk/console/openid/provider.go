@@ -27,6 +27,9 @@ const (
 	again = 2 * time.Second
 	// most is how many requests may wait for the provider at once.
 	most = 8
+	// mostEnding is how many logouts of the provider may be verified at once. Anybody can send one, and a forged one has
+	// the keys fetched, so they take no place of a login.
+	mostEnding = 2
 )
 
 // Config says which provider, and how to read what it says.
@@ -53,6 +56,7 @@ type Provider struct {
 	Config
 	client *http.Client
 	places chan struct{}
+	ending chan struct{} // the places of logouts of the provider
 	keys   keys
 
 	looking sync.Mutex // held by the one who looks
@@ -66,6 +70,7 @@ type Provider struct {
 type found struct {
 	provider *oidc.Provider
 	verifier *oidc.IDTokenVerifier
+	keys     *keyRequests // of the verifier
 	facts    facts
 }
 
@@ -98,7 +103,7 @@ func New(c Config) (*Provider, error) {
 	if c.Rounds == 0 {
 		c.Rounds = 600_000
 	}
-	p := &Provider{Config: c, client: newClient(c), places: make(chan struct{}, most)}
+	p := &Provider{Config: c, client: newClient(c), places: make(chan struct{}, most), ending: make(chan struct{}, mostEnding)}
 	p.keys.init()
 	return p, nil
 }
@@ -106,15 +111,15 @@ func New(c Config) (*Provider, error) {
 // Close closes idle connections.
 func (p *Provider) Close() { p.client.CloseIdleConnections() }
 
-// enter takes a place among the requests to the provider, and gives a context for it.
-func (p *Provider) enter(ctx context.Context) (context.Context, func(), error) {
+// enter takes one of the places for requests to the provider, and gives a context for it.
+func (p *Provider) enter(ctx context.Context, places chan struct{}) (context.Context, func(), error) {
 	select {
-	case p.places <- struct{}{}:
+	case places <- struct{}{}:
 	default:
-		return nil, nil, &Error{Kind: Busy, Reason: "too many logins wait for the provider"}
+		return nil, nil, &Error{Kind: Busy, Reason: "too many others wait for the provider"}
 	}
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, p.client), p.Timeout)
-	return ctx, func() { cancel(); <-p.places }, nil
+	return ctx, func() { cancel(); <-places }, nil
 }
 
 // discover returns the metadata. Old metadata stays in use while the provider does not answer.
@@ -185,6 +190,10 @@ func (p *Provider) look(ctx context.Context) (*found, error) {
 	if f.facts = all.facts; !Safe(f.facts.EndSession) {
 		f.facts.EndSession = ""
 	}
+	f.keys = &keyRequests{RoundTripper: p.client.Transport}
+	client := *p.client
+	client.Transport = f.keys
+	ctx = oidc.ClientContext(ctx, &client)
 	f.verifier = provider.VerifierContext(ctx, &oidc.Config{ClientID: p.ClientID, Now: func() time.Time { return p.Now().Add(-Leeway) }})
 	return f, nil
 }

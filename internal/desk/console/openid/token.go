@@ -93,7 +93,7 @@ const maxLogoutAge = 5 * time.Minute
 
 // Ended verifies a logout that the provider sends by itself, and says which sessions it ends.
 func (p *Provider) Ended(ctx context.Context, raw string) (Origin, error) {
-	ctx, leave, err := p.enter(ctx)
+	ctx, leave, err := p.enter(ctx, p.ending)
 	if err != nil {
 		return Origin{}, err
 	}
@@ -102,7 +102,11 @@ func (p *Provider) Ended(ctx context.Context, raw string) (Origin, error) {
 	if err != nil {
 		return Origin{}, err
 	}
+	before := found.keys.failed.Load()
 	token, err := found.verifier.VerifyLogout(ctx, raw)
+	if err != nil && found.keys.failed.Load() != before { // the token may be fine
+		return Origin{}, &Error{Kind: Away, Reason: "the provider's keys cannot be read"}
+	}
 	if err != nil {
 		return Origin{}, unverified(err)
 	}

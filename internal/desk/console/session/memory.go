@@ -110,7 +110,7 @@ func (m *Memory) EndFrom(_ context.Context, o Origin) (int64, error) {
 	return m.end(func(s Session) bool {
 		switch {
 		case o.Session != "":
-			return s.Origin.Session == o.Session
+			return s.Origin.Session == o.Session || s.Origin.Session == "" && o.Subject != "" && s.Origin.Subject == o.Subject
 		case o.Subject != "":
 			return s.Origin.Subject == o.Subject
 		}

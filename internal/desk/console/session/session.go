@@ -77,8 +77,8 @@ type Store interface {
 	End(ctx context.Context, id ID) error
 	// EndAll ends all sessions of a name, and returns how many rows that were.
 	EndAll(ctx context.Context, name string) (int64, error)
-	// EndFrom ends the sessions that come from a session of the provider, or without one from a subject. It returns how
-	// many rows that were.
+	// EndFrom ends the sessions that come from a session of the provider, or without one from a subject. With both it
+	// also ends those of the subject of which the provider named no session. It returns how many rows that were.
 	EndFrom(ctx context.Context, o Origin) (int64, error)
 }
 
