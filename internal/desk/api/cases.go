@@ -178,7 +178,7 @@ func (s *api) cases() {
 		text: "It snoozes, retries or resolves the dead letters of a group until a time. With DOCKET_DESK_FOUR_EYES another person approves one that retries or resolves.", errors: refusals}, s.addRule)
 	register(s, route{role: Operator, method: http.MethodPost, path: "/rules/{id}/approve", id: "approve-rule", summary: "Approve a rule that another person made", errors: refusals}, s.approveRule)
 	register(s, route{role: Operator, method: http.MethodPost, path: "/rules/{id}/remove", id: "remove-rule", summary: "End a rule",
-		text: "What it did stays. One that ended before stays as it is.", errors: refusals}, s.removeRule)
+		text: "Its acts stay. One that ended before stays as it is.", errors: refusals}, s.removeRule)
 	register(s, route{role: Operator, method: http.MethodPost, path: "/jobs/{id}/approve", id: "approve-job", summary: "Approve a job that another person made",
 		text: "It needs the role that may make such a job.", errors: refusals}, s.approveJob)
 }

@@ -62,7 +62,7 @@ type Job struct {
 	CreatedAt  time.Time       `json:"created_at"`
 	StartedAt  *time.Time      `json:"started_at,omitempty"`
 	EndedAt    *time.Time      `json:"ended_at,omitempty"`
-	Note       string          `json:"note,omitempty" doc:"What it is doing, or why it stopped"`
+	Note       string          `json:"note,omitempty" doc:"Its present work, or why it stopped"`
 	StoppedBy  string          `json:"stopped_by,omitempty"`
 	Owner      string          `json:"owner,omitempty" doc:"The desk that works on it"`
 	ApprovedBy string          `json:"approved_by,omitempty" doc:"The second person, where one was needed"`

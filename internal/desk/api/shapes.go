@@ -54,7 +54,7 @@ type FilterQuery struct {
 	Topic       string         `query:"topic" maxLength:"249" doc:"Original"`
 	Partition   int32          `query:"partition" minimum:"-1" maximum:"2147483647" default:"-1" doc:"Original; -1: any"`
 	Snoozed     string         `query:"snoozed" enum:"no,only" doc:"By whether they are snoozed; without it, all"`
-	Assigned    string         `query:"assigned" maxLength:"64" doc:"Who looks after them, or after their group; -: nobody"`
+	Assigned    string         `query:"assigned" maxLength:"64" doc:"The person who looks after them, or after their group; -: nobody"`
 }
 
 func (q FilterQuery) ledger() ledger.Filter {
@@ -134,7 +134,7 @@ type Letter struct {
 	Parent        string        `json:"parent,omitempty" doc:"The dead letter that it was a part of"`
 	ArchivedIn    string        `json:"archived_in,omitempty" doc:"The archive that has it; docket restore --dead-letters brings it back once it was removed"`
 	PayloadBytes  *int          `json:"payload_bytes,omitempty" doc:"Where one dead letter is shown: the length of its payload; without it the record has none"`
-	Assigned      string        `json:"assigned,omitempty" doc:"Who looks after it, or after its group"`
+	Assigned      string        `json:"assigned,omitempty" doc:"The person who looks after it, or after its group"`
 	SnoozedUntil  *time.Time    `json:"snoozed_until,omitempty" doc:"It, or its group, is hidden from the open ones until then"`
 }
 
@@ -174,7 +174,7 @@ type Group struct {
 	Newest      *time.Time    `json:"newest,omitempty" doc:"Last failure"`
 	Snoozed     int64         `json:"snoozed" doc:"How many of the open ones are snoozed"`
 	// Of the group as a whole.
-	Assigned     string     `json:"assigned,omitempty" doc:"Who looks after the group"`
+	Assigned     string     `json:"assigned,omitempty" doc:"The person who looks after the group"`
 	SnoozedUntil *time.Time `json:"snoozed_until,omitempty" doc:"The whole group is hidden from the open ones until then"`
 }
 

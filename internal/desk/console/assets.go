@@ -41,7 +41,7 @@ func (a assets) url(name string) string { return "/assets/" + a.version + "/" + 
 func (c *Console) asset(in *request) (page, error) {
 	text, found := c.assets.files[in.PathValue("name")]
 	if !found || in.PathValue("version") != c.assets.version {
-		return page{}, &api.Problem{Status: http.StatusNotFound, Detail: "There is no such file.", Hint: "Load the page again."}
+		return page{}, &api.Problem{Status: http.StatusNotFound, Detail: "This desk has no such file.", Hint: "Load the page again."}
 	}
 	return page{raw: text, kind: assetKinds[in.PathValue("name")]}, nil
 }

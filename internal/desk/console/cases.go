@@ -33,7 +33,7 @@ func (c *Console) caring() []screen {
 }
 
 func noLetter() error {
-	return &api.Problem{Status: http.StatusNotFound, Detail: "There is no such dead letter.", Hint: "Choose one from the list."}
+	return &api.Problem{Status: http.StatusNotFound, Detail: "This desk has no such dead letter.", Hint: "Choose one from the list."}
 }
 
 // onLetter does something with the letter of a page, with a reason, and goes back to it.
@@ -108,7 +108,7 @@ func (c *Console) reopen(in *request) (page, error) {
 func (c *Console) onGroup(in *request, do func(fingerprint, reason string) error) (page, error) {
 	fingerprint := in.PathValue("fingerprint")
 	if len(fingerprint) != ledger.FingerprintLength || !isHex(fingerprint) {
-		return page{}, &api.Problem{Status: http.StatusNotFound, Detail: "There is no such group.", Hint: "Choose one from the list of dead letters."}
+		return page{}, &api.Problem{Status: http.StatusNotFound, Detail: "This desk has no such group.", Hint: "Choose one from the list of dead letters."}
 	}
 	reason, err := reasonOf(in, "reason")
 	if err == nil {
@@ -160,7 +160,7 @@ func (c *Console) addRule(in *request) (page, error) {
 func (c *Console) ruleBack(in *request, do func(id int64, reason string) (api.Rule, error)) (page, error) {
 	id, err := numberOf(in.PathValue("id"))
 	if err != nil || id == 0 {
-		return page{}, &api.Problem{Status: http.StatusNotFound, Detail: "There is no such rule.", Hint: "The page of a group has its rules."}
+		return page{}, &api.Problem{Status: http.StatusNotFound, Detail: "This desk has no such rule.", Hint: "The page of a group has its rules."}
 	}
 	reason, err := reasonOf(in, "reason")
 	if err != nil {

@@ -173,7 +173,7 @@ type proposalPage struct {
 func proposalID(in *request) (int64, error) {
 	id, err := numberOf(in.PathValue("id"))
 	if err != nil || id == 0 {
-		return 0, &api.Problem{Status: http.StatusNotFound, Detail: "There is no such proposal.", Hint: "The page of dead letters lists those that wait."}
+		return 0, &api.Problem{Status: http.StatusNotFound, Detail: "This desk has no such proposal.", Hint: "The page of dead letters lists those that wait."}
 	}
 	return id, nil
 }

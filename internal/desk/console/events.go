@@ -22,7 +22,7 @@ func (c *Console) events(in *request) (page, error) {
 	case "lanes":
 		of = c.lanesOf
 	default:
-		return page{}, &api.Problem{Status: http.StatusNotFound, Detail: "There is no such stream.", Hint: "Load the page again."}
+		return page{}, &api.Problem{Status: http.StatusNotFound, Detail: "This desk has no such stream.", Hint: "Load the page again."}
 	}
 	return page{stream: &stream{step: func(ctx context.Context, e *events) (time.Duration, error) {
 		s, err := c.watching.look(ctx)

@@ -96,7 +96,7 @@ type groupPage struct {
 func (c *Console) oneGroup(in *request, q api.FilterQuery) (api.Group, error) {
 	q.Fingerprint = in.PathValue("fingerprint")
 	if len(q.Fingerprint) != ledger.FingerprintLength {
-		return api.Group{}, &api.Problem{Status: http.StatusNotFound, Detail: "There is no such group.", Hint: "Choose one from the list of dead letters."}
+		return api.Group{}, &api.Problem{Status: http.StatusNotFound, Detail: "This desk has no such group.", Hint: "Choose one from the list of dead letters."}
 	}
 	found, err := c.ask.Groups(in.ctx(), in.who, q)
 	if err != nil {
@@ -116,7 +116,7 @@ func (c *Console) group(in *request) (page, error) {
 		return page{}, err
 	}
 	if g.Code == "" {
-		return page{}, &api.Problem{Status: http.StatusNotFound, Detail: "There is no such group.", Hint: "Choose one from the list of dead letters."}
+		return page{}, &api.Problem{Status: http.StatusNotFound, Detail: "This desk has no such group.", Hint: "Choose one from the list of dead letters."}
 	}
 	after := in.URL.Query().Get("after")
 	if len(after) > 512 {
@@ -208,7 +208,7 @@ type headerView struct{ Key, Value string }
 func (c *Console) letter(in *request) (page, error) {
 	id := in.PathValue("id")
 	if !isHex(id) {
-		return page{}, &api.Problem{Status: http.StatusNotFound, Detail: "There is no such dead letter.", Hint: "An id has 6 to 64 of 0-9 and a-f."}
+		return page{}, &api.Problem{Status: http.StatusNotFound, Detail: "This desk has no such dead letter.", Hint: "An id has 6 to 64 of 0-9 and a-f."}
 	}
 	l, err := c.ask.Letter(in.ctx(), in.who, id)
 	if err != nil {
@@ -342,7 +342,7 @@ func (c *Console) retry(in *request) (page, error) {
 
 func (c *Console) resolve(in *request) (page, error) {
 	if !isHex(in.PathValue("id")) {
-		return page{}, &api.Problem{Status: http.StatusNotFound, Detail: "There is no such dead letter.", Hint: "Choose one from the list."}
+		return page{}, &api.Problem{Status: http.StatusNotFound, Detail: "This desk has no such dead letter.", Hint: "Choose one from the list."}
 	}
 	note, err := reasonOf(in, "note")
 	if err != nil {
@@ -385,7 +385,7 @@ func (c *Console) job(in *request) (page, error) {
 func jobID(in *request) (int64, error) {
 	id, err := numberOf(in.PathValue("id"))
 	if err != nil || id == 0 {
-		return 0, &api.Problem{Status: http.StatusNotFound, Detail: "There is no such job.", Hint: "The newest jobs are on the page of dead letters."}
+		return 0, &api.Problem{Status: http.StatusNotFound, Detail: "This desk has no such job.", Hint: "The newest jobs are on the page of dead letters."}
 	}
 	return id, nil
 }
