@@ -65,6 +65,19 @@ func TestGoverning_OneRuleDecides(t *testing.T) {
 	})
 }
 
+// TestGoverning_TopicWins: a rule of the letter's topic decides, in whatever order they come.
+func TestGoverning_TopicWins(t *testing.T) {
+	t.Parallel()
+	each := ledger.Rule{ID: 1, Act: ledger.Retried, State: ledger.RuleActive, EndsAt: noon.Add(time.Hour)}
+	own := each
+	own.ID, own.Topic = 2, "decision-logs"
+	for _, rules := range [][]ledger.Rule{{each, own}, {own, each}} {
+		if r, _, found := ledger.Governing(rules, ledger.Subject{State: ledger.Pending, Topic: own.Topic}, noon); !found || r.ID != own.ID {
+			t.Errorf("of %d and %d rule %d decides", rules[0].ID, rules[1].ID, r.ID)
+		}
+	}
+}
+
 // TestRule_EndsByItself plays a rule against letters that never are stored, whatever the clock does.
 func TestRule_EndsByItself(t *testing.T) {
 	t.Parallel()
