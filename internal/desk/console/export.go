@@ -92,7 +92,7 @@ func (c *Console) export(in *request) (page, error) {
 	case format != "csv" && format != "jsonl":
 		return page{}, asking("format", "csv or jsonl")
 	case payload && format == "csv":
-		return page{}, asking("payload", "the format jsonl, as a cell of CSV is no place for it")
+		return page{}, asking("payload", "the format jsonl: CSV has columns alone")
 	}
 	limit := exportRows
 	switch {

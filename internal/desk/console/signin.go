@@ -141,7 +141,7 @@ func (c *Console) finish(in *request, flow openid.Flow, next string) (page, erro
 		}
 	}
 	c.log.Info().Str("operator", person.Name).Str("subject", person.Subject).Str("role", role.String()).Str("remote", in.RemoteAddr).Msg("logged in to console")
-	return page{name: "signin", title: "Logged in", refresh: ascii(next), body: signinPage{Heading: "You are logged in", Detail: "The page goes on by itself.", NextURL: next},
+	return page{name: "signin", title: "Logged in", refresh: ascii(next), body: signinPage{Heading: "You are logged in", Detail: "The page continues by itself.", NextURL: next},
 		cookie: c.cookie(in.Request, secret.Text(), int(s.EndsAt.Sub(s.CreatedAt).Seconds()))}, nil
 }
 

@@ -26,8 +26,8 @@ const Most = 100
 // Errors that a caller decides by.
 var (
 	// ErrFull says that an owner has [Most] views.
-	ErrFull = errors.New("there is no room for another view")
-	// ErrNone says that there is no such view.
+	ErrFull = errors.New("another view does not fit")
+	// ErrNone says that the view does not exist.
 	ErrNone = errors.New("there is no such view")
 )
 
