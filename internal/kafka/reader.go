@@ -128,6 +128,23 @@ func (r *Reader) offsetsOf(topic string) func(kadm.ListedOffsets, error) (map[in
 	}
 }
 
+// Identity returns the id that Kafka gave a topic, which a later topic of the same name does not have. It is empty
+// before Kafka 2.8. The error is a [*FaultError].
+func (r *Reader) Identity(ctx context.Context, topic string) (string, error) {
+	topics, err := r.admin.ListTopics(ctx, topic)
+	if err == nil {
+		err = topics.Error()
+	}
+	if err != nil {
+		return "", fault("look up the id of", topic, -1, err)
+	}
+	id := topics[topic].ID
+	if id == (kadm.TopicID{}) {
+		return "", nil
+	}
+	return id.String(), nil
+}
+
 // silence is how long a scan waits for records of a partition that should have some.
 const silence = 30 * time.Second
 

@@ -20,6 +20,8 @@ import (
 type Topics interface {
 	Committed(ctx context.Context, group, topic string) (map[int32]int64, error)
 	Ends(ctx context.Context, topic string) (map[int32]int64, error)
+	// Identity differs between a topic and a later one of the same name. It is empty if the brokers give none.
+	Identity(ctx context.Context, topic string) (string, error)
 	Scan(ctx context.Context, topic string, from, to map[int32]int64, each func(*kgo.Record) error) (map[int32]int64, error)
 }
 
@@ -80,6 +82,8 @@ type Look struct {
 	Now func() time.Time
 	// Shards are the lookups of several shards, which take the place of all others but Limits. Empty: there are none.
 	Shards []ShardLook
+
+	seen *seen // what earlier scans met in Kafka; nil: nothing is remembered
 }
 
 func (l *Look) now() time.Time {

@@ -39,6 +39,8 @@ type world struct {
 	t         *testing.T
 	mu        sync.Mutex
 	records   map[string][]*kgo.Record // by topic, of partition 0
+	remade    map[string]int           // how often a topic was made again
+	scanned   int                      // records that scans gave
 	committed map[string]int64         // by topic
 	broken    map[string]error         // by topic
 	hang      string                   // a topic whose scan never ends
@@ -56,7 +58,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
-	return &world{t: t, records: map[string][]*kgo.Record{}, committed: map[string]int64{}, broken: map[string]error{}, shelf: t.TempDir(), moved: func(string) {}}
+	return &world{t: t, records: map[string][]*kgo.Record{}, remade: map[string]int{}, committed: map[string]int64{}, broken: map[string]error{}, shelf: t.TempDir(), moved: func(string) {}}
 }
 
 func (w *world) look() *Look {
@@ -105,6 +107,12 @@ func (w *world) Ends(_ context.Context, topic string) (map[int32]int64, error) {
 	return map[int32]int64{0: int64(len(w.records[topic]))}, w.broken[topic]
 }
 
+func (w *world) Identity(_ context.Context, topic string) (string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return fmt.Sprintf("%s made %d times", topic, 1+w.remade[topic]), nil
+}
+
 func (w *world) Scan(ctx context.Context, topic string, from, to map[int32]int64, each func(*kgo.Record) error) (map[int32]int64, error) {
 	w.mu.Lock()
 	all := w.records[topic][from[0]:to[0]]
@@ -114,6 +122,9 @@ func (w *world) Scan(ctx context.Context, topic string, from, to map[int32]int64
 			<-ctx.Done()
 			return from, ctx.Err()
 		}
+		w.mu.Lock()
+		w.scanned++
+		w.mu.Unlock()
 		if err := each(r); err != nil {
 			return from, err
 		}

@@ -23,8 +23,12 @@ type asker struct {
 	done chan Answer
 }
 
-// NewShared makes a Shared.
+// NewShared makes a Shared. It remembers what its scans met, so that each reads only new records.
 func NewShared(l *Look) *Shared {
+	for _, one := range l.Shards {
+		one.Look.seen = newSeen()
+	}
+	l.seen = newSeen()
 	return &Shared{around: l.Around, look: l.All, turn: make(chan struct{}, 1)}
 }
 

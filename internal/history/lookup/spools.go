@@ -71,6 +71,9 @@ func (s *search) readSpool(ctx context.Context, dir string, left *int64) spoolRe
 			where = Exhausted
 		}
 		for _, c := range s.claims(where, r) {
+			if s.answers[c.id] == nil {
+				continue
+			}
 			f := s.record(where, r, c)
 			if f.Origin.Topic == r.Topic { // it names no other place, and has none in that topic yet
 				f.Origin.Partition, f.Origin.Offset = envelope.NoPlace, envelope.NoPlace

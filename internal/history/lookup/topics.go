@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -212,22 +213,86 @@ func (s *search) readPart(ctx context.Context, topics Topics, p *part, limits Li
 	if p.want == 0 {
 		return
 	}
+	// A range that a desk left is short, and its topic is searched from another place as well.
+	if s.look.seen != nil && p.upTo == nil {
+		s.readOn(ctx, topics, p, begin, limits)
+		return
+	}
+	_, p.err = topics.Scan(ctx, p.topic, begin, p.ends, s.reading(p, limits, func(*kgo.Record, string) bool { return true }))
+}
+
+// readOn is a scan that begins where the last one ended. The records that the last one met are read again if they may have one
+// of the ids.
+func (s *search) readOn(ctx context.Context, topics Topics, p *part, begin map[int32]int64, limits Limits) {
+	var identity string
+	if identity, p.err = topics.Identity(ctx, p.topic); p.err != nil {
+		return
+	}
+	t := s.look.seen.topic(p.topic)
+	defer t.mu.Unlock()
+	on := t.next(identity, begin, p.ends)
+	before, at := t.records(), t.with(s.order, p.ends)
+	for round := 0; p.err == nil && !p.bounded; round++ {
+		from, to := map[int32]int64{}, map[int32]int64{}
+		for partition, offsets := range at {
+			if round < len(offsets) {
+				from[partition], to[partition] = offsets[round], offsets[round]+1
+			}
+		}
+		if len(to) == 0 {
+			break
+		}
+		_, p.err = topics.Scan(ctx, p.topic, from, to, s.reading(p, limits, func(*kgo.Record, string) bool { return true }))
+	}
+	p.read = before
+	if p.err != nil || p.bounded {
+		return
+	}
+	left := maps.Clone(p.ends)
+	maps.DeleteFunc(left, func(partition int32, end int64) bool { return on[partition] >= end })
+	if len(left) == 0 {
+		return
+	}
+	limits.Records += int(before)
+	_, p.err = topics.Scan(ctx, p.topic, on, left, s.reading(p, limits, func(r *kgo.Record, id string) bool {
+		t.met(r.Partition, r.Offset, id)
+		return t.kept < mostSeen
+	}))
+	if p.err == nil { // what follows the last record is no record
+		for partition, end := range left {
+			t.spans[partition].to = end
+		}
+	}
+}
+
+// reading returns the step of a scan: it notes the records of a part that have one of the ids. met is called with the id of each
+// decision, and at least once for each record; the scan ends if it returns false.
+func (s *search) reading(p *part, limits Limits, met func(r *kgo.Record, id string) bool) func(r *kgo.Record) error {
 	var bytes int64
-	_, p.err = topics.Scan(ctx, p.topic, begin, p.ends, func(r *kgo.Record) error {
+	return func(r *kgo.Record) error {
 		if bytes += int64(len(r.Value)); p.read == int64(limits.Records) || bytes > limits.Bytes {
 			p.bounded = true
 			return errBound
 		}
 		p.read++
-		for _, c := range s.claims(p.where, r) {
-			p.found = append(p.found, hit{c.id, s.record(p.where, r, c), c.body})
+		more := true
+		claims := s.claims(p.where, r)
+		for _, c := range claims {
+			more = met(r, c.id) && more
+			if s.answers[c.id] != nil {
+				c.id = strings.Clone(c.id)
+				p.found = append(p.found, hit{c.id, s.record(p.where, r, c), c.body})
+			}
 		}
-		if len(p.found) > mostFound*len(s.order) {
+		if len(claims) == 0 {
+			more = met(r, "")
+		}
+		if !more || len(p.found) > mostFound*len(s.order) {
 			p.bounded = true
 			return errBound
 		}
 		return nil
-	})
+	}
 }
 
 // tell reports the results of a part, and whether it was read completely.
@@ -249,7 +314,7 @@ func (s *search) tell(p *part, limits Limits) {
 	}
 }
 
-// claim is one decision of a record with one of the ids.
+// claim is one decision of a record.
 type claim struct {
 	id    string
 	index int // inside the record; [envelope.NoIndex] if it has only one
@@ -260,28 +325,21 @@ type claim struct {
 	shared bool // it shares a dead letter, so index and code are its own
 }
 
-// claims returns the decisions of a record with one of the ids. Refused ones are included as far as they are
-// readable. No value may end a lookup, so a panic of the decoder counts as an unreadable value.
+// claims returns the decisions of a record. Refused ones are included as far as they are readable. No value may end a lookup,
+// so a panic of the decoder counts as an unreadable value. The ids may be parts of the record.
 func (s *search) claims(where Where, r *kgo.Record) (all []claim) {
 	defer func() {
 		if recover() != nil {
 			all = nil
 		}
 	}()
-	add := func(id string, c claim) {
-		if s.answers[id] != nil {
-			c.id = strings.Clone(id)
-			all = append(all, c)
-		}
-	}
 	parts, shared := s.rest(where, r)
 	sole := false
 	if !shared {
 		read, refused := decision.Decode(r.Value, s.mostRecord())
 		if refused != nil {
 			c := decision.ClaimOf(r.Value)
-			add(c.ID, claim{index: envelope.NoIndex, time: c.Time, code: string(refused.Reason)})
-			return all
+			return append(all, claim{id: c.ID, index: envelope.NoIndex, time: c.Time, code: string(refused.Reason)})
 		}
 		parts, sole = read.Parts, read.Sole
 	}
@@ -291,10 +349,10 @@ func (s *search) claims(where Where, r *kgo.Record) (all []claim) {
 		}
 		if part.Err != nil {
 			c := decision.ClaimOf(part.Value)
-			add(c.ID, claim{index: part.Index, time: c.Time, code: string(part.Err.Reason), shared: shared})
+			all = append(all, claim{id: c.ID, index: part.Index, time: c.Time, code: string(part.Err.Reason), shared: shared})
 			continue
 		}
-		add(part.Log.ID, claim{index: part.Index, time: part.Log.Time, body: part.Log.Came(), shared: shared})
+		all = append(all, claim{id: part.Log.ID, index: part.Index, time: part.Log.Time, body: part.Log.Came(), shared: shared})
 	}
 	return all
 }
