@@ -83,7 +83,7 @@ type Look struct {
 	// Shards are the lookups of several shards, which take the place of all others but Limits. Empty: there are none.
 	Shards []ShardLook
 
-	seen *seen // what earlier scans met in Kafka; nil: nothing is remembered
+	seen *seen // decisions that earlier scans met in Kafka; nil: nothing is remembered
 }
 
 func (l *Look) now() time.Time {

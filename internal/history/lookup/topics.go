@@ -258,15 +258,15 @@ func (s *search) readOn(ctx context.Context, topics Topics, p *part, begin map[i
 		t.met(r.Partition, r.Offset, id)
 		return t.kept < mostSeen
 	}))
-	if p.err == nil { // what follows the last record is no record
+	if p.err == nil { // markers of transactions may follow the last record
 		for partition, end := range left {
 			t.spans[partition].to = end
 		}
 	}
 }
 
-// reading returns the step of a scan: it notes the records of a part that have one of the ids. met is called with the id of each
-// decision, and at least once for each record; the scan ends if it returns false.
+// reading returns the step of a scan, which notes the records of a part that have one of the ids. It calls met with the id of
+// each decision, and at least once for each record. The scan ends if met returns false.
 func (s *search) reading(p *part, limits Limits, met func(r *kgo.Record, id string) bool) func(r *kgo.Record) error {
 	var bytes int64
 	return func(r *kgo.Record) error {
