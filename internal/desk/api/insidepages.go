@@ -94,9 +94,9 @@ type FacetValue struct {
 
 type facetsOutput struct{ facets *Facets }
 
-// Facets counts among the first 200 decisions that fit. first is the first page of the same question; the others are looked
-// for in 150 ms, and left out if there was no time. A page that has all decisions needs no other question. It needs the
-// role of a search.
+// Facets counts among the first 200 decisions that fit. It begins with the first page of the same question, and needs no other
+// question if that page has all of them. It looks for the others in 150 ms, and leaves them out if there was no time. It needs
+// the role of a search.
 func (i Inside) Facets(ctx context.Context, c Caller, q SearchQuery, first *DecisionList) (*Facets, error) {
 	q.After = first.Next
 	out, err := ask(ctx, i.s, "search-decisions", c, &q, func(ctx context.Context, c caller, in *searchInput) (*facetsOutput, error) {

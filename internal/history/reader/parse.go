@@ -163,8 +163,8 @@ func (n *node) fill(all []member) {
 	}
 }
 
-// sorted sorts members by key. Of equal keys it keeps the last. jsonb has its keys by length and then by bytes, so a large
-// object is a few runs that are in order, and these are merged.
+// sorted sorts members by key. Of equal keys it keeps the last. jsonb has its keys by length and then by bytes. So a large
+// object is a few runs that are in order, and sorted merges these.
 func sorted(all []member) []member {
 	runs := []int{0} // where each begins
 	twice := false
