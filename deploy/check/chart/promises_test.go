@@ -185,7 +185,7 @@ func TestPods_HoldBlocksNoRollout(t *testing.T) {
 				want(t, spec, "AlwaysAllow", "unhealthyPodEvictionPolicy")
 				want(t, spec, float64(1), "maxUnavailable")
 			case "Service":
-				if !strings.HasSuffix(id, "-api") && !strings.HasSuffix(id, "-uploads") {
+				if !strings.HasSuffix(id, "-api") && !strings.HasSuffix(id, "-uploads") && !strings.HasSuffix(id, "-peers") {
 					want(t, spec, true, "publishNotReadyAddresses")
 				}
 			}
@@ -299,7 +299,7 @@ func TestSelectors_FindTheirPods(t *testing.T) {
 				}
 			}
 			wanted := 1
-			if r.kind() == "NetworkPolicy" && !strings.HasSuffix(id, "-api") && !strings.HasSuffix(id, "-uploads") {
+			if r.kind() == "NetworkPolicy" && !strings.HasSuffix(id, "-api") && !strings.HasSuffix(id, "-uploads") && !strings.HasSuffix(id, "-peers") {
 				wanted = 4 // the three and the migration
 				if name == "everything" {
 					wanted = 5 // and the collector
@@ -364,6 +364,59 @@ func TestNetworkPolicy_OnlyUsedPorts(t *testing.T) {
 		t.Errorf("%d rules out, want DNS, Kafka, Postgres, Redis, OTLP and one more", n)
 	}
 	want(t, all.object, "10.0.0.0/8", "spec", "egress", 1, "to", 0, "ipBlock", "cidr")
+}
+
+// TestDeskPeers_SeesTheRelease: the console sees every other program, through the network policy too, until somebody names
+// others.
+func TestDeskPeers_SeesTheRelease(t *testing.T) {
+	t.Parallel()
+	peers := func(more string) any {
+		t.Helper()
+		v, err := chartutil.ReadValues([]byte("kafka: {brokers: [k:9092]}\ndatabase: {secretName: db}\nnetworkPolicy: {enabled: true}\n" + more))
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects, _, err := render(load(t), v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var found any
+		for _, env := range at(container(objects["Deployment/docket-desk"]), "env").([]any) {
+			if at(env, "name") == "DOCKET_DESK_PEERS" {
+				if found != nil {
+					t.Errorf("%s: named twice", more)
+				}
+				found = at(env, "value")
+			}
+		}
+		policy, out := objects["NetworkPolicy/docket"], objects["NetworkPolicy/docket-desk-peers"]
+		scraped := 1 // from Prometheus
+		if found != nil && found != "http://other:8080" {
+			scraped = 2
+			want(t, policy.object, "desk", "spec", "ingress", 1, "from", 0, "podSelector", "matchLabels", "app.kubernetes.io/component")
+			want(t, policy.object, "http", "spec", "ingress", 1, "ports", 0, "port")
+			want(t, out.object, "desk", "spec", "podSelector", "matchLabels", "app.kubernetes.io/component")
+			want(t, out.object, "http", "spec", "egress", 0, "ports", 0, "port")
+		} else if out.object != nil {
+			t.Errorf("%s: the desk may ask the others", more)
+		}
+		if n := len(at(policy.object, "spec", "ingress").([]any)); n != scraped {
+			t.Errorf("%s: %d rules in, want %d", more, n, scraped)
+		}
+		return found
+	}
+	const api = "desk: {api: {enabled: true, tlsSecretName: s, tokensSecretName: t}"
+	for more, want := range map[string]any{
+		"":        nil,
+		api + "}": "dns:docket-consumer.opa.svc:8080,dns:docket-replayer.opa.svc:8080",
+		api + "}\ncollector: {enabled: true, tlsSecretName: s, tokensSecretName: t}": "dns:docket-consumer.opa.svc:8080,dns:docket-replayer.opa.svc:8080,dns:docket-collector.opa.svc:8080",
+		api + `, settings: {DOCKET_DESK_PEERS: "http://other:8080"}}`:                "http://other:8080",
+		api + "}\nsettings: {DOCKET_DESK_PEERS: \"http://other:8080\"}":              "http://other:8080",
+	} {
+		if got := peers(more); got != want {
+			t.Errorf("%s: %v, want %v", more, got, want)
+		}
+	}
 }
 
 func TestNames_WithinKubernetesLimits(t *testing.T) {

@@ -74,6 +74,7 @@ func (s *api) explain(ctx context.Context, c caller, in *whyInput) (*whyOutput, 
 	none := reader.Decision{}
 	begun := s.Complete.Begin(ctx, complete.Range{})
 	all, a, err := s.byID(ctx, in.ID, begun)
+	ctx = reader.WithHeld(ctx, all)
 	switch {
 	case err == nil && a == nil && in.Elsewhere:
 		a, err = s.around(ctx, all[0].ID)

@@ -113,7 +113,7 @@ func (s *api) columns(ctx context.Context, _ caller, in *DecisionPath) (*decisio
 	begun := s.Complete.Begin(ctx, complete.Range{})
 	all, a, err := s.byID(ctx, in.ID, begun)
 	if err == nil && a == nil {
-		a, err = s.around(ctx, all[0].ID)
+		a, err = s.around(reader.WithHeld(ctx, all), all[0].ID)
 	}
 	if err != nil {
 		return nil, err

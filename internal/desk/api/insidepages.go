@@ -79,7 +79,7 @@ const (
 // Facets count the values of the columns of decisions.
 type Facets struct {
 	Decisions   int  // that were counted: the first ones in the order of the question
-	Whole       bool // these are all that fit in the table
+	Whole       bool // these are all that fit
 	Verdict     []FacetValue
 	Path        []FacetValue
 	Service     []FacetValue
@@ -94,43 +94,50 @@ type FacetValue struct {
 
 type facetsOutput struct{ facets *Facets }
 
-// Facets counts among the first 200 decisions that fit, in 150 ms. nil: there was no time. It reads no archived day.
-// It needs the role of a search.
-func (i Inside) Facets(ctx context.Context, c Caller, q SearchQuery) (*Facets, error) {
-	q.After = ""
-	out, err := ask(ctx, i.s, "search-decisions", c, &q, i.s.facets)
+// Facets counts among the first 200 decisions that fit. It begins with the first page of the same question, and needs no other
+// question if that page has all of them. It looks for the others in 150 ms, and leaves them out if there was no time. It needs
+// the role of a search.
+func (i Inside) Facets(ctx context.Context, c Caller, q SearchQuery, first *DecisionList) (*Facets, error) {
+	q.After = first.Next
+	out, err := ask(ctx, i.s, "search-decisions", c, &q, func(ctx context.Context, c caller, in *searchInput) (*facetsOutput, error) {
+		return i.s.facets(ctx, c, in, first)
+	})
 	if err != nil {
 		return nil, err
 	}
 	return out.facets, nil
 }
 
-func (s *api) facets(ctx context.Context, c caller, in *searchInput) (*facetsOutput, error) {
-	f, err := in.filter(c, s.Now())
-	if err != nil {
-		return nil, err
+func (s *api) facets(ctx context.Context, c caller, in *searchInput, first *DecisionList) (*facetsOutput, error) {
+	all, whole := first.Decisions, first.Next == "" && len(first.NotLooked) == 0
+	if first.Next != "" && len(all) < facetSample {
+		f, err := in.filter(c, s.Now())
+		if err != nil {
+			return nil, err
+		}
+		oldest := in.Order == "oldest"
+		f, _ = reader.Bound(f, oldest, s.Now())
+		ctx, cancel := context.WithTimeout(ctx, facetPatience)
+		defer cancel()
+		page := reader.Page{Limit: facetSample - len(all), After: in.After, Oldest: oldest, ArchiveBy: time.Now()}
+		if found, err := s.Decisions.Search(ctx, f, page); err == nil { // the page of the same question says what is wrong
+			all = slices.Concat(all, decisionsOf(found.Decisions))
+			whole = found.Next == "" && len(found.NotLooked) == 0 && len(first.NotLooked) == 0
+		}
 	}
-	oldest := in.Order == "oldest"
-	f, _ = reader.Bound(f, oldest, s.Now())
-	ctx, cancel := context.WithTimeout(ctx, facetPatience)
-	defer cancel()
-	found, err := s.Decisions.Search(ctx, f, reader.Page{Limit: facetSample, Oldest: oldest, ArchiveBy: time.Now()})
-	if err != nil {
-		return &facetsOutput{}, nil // the page of the same question says what is wrong
-	}
-	return &facetsOutput{facetsOf(&found)}, nil
+	return &facetsOutput{facetsOf(all, whole)}, nil
 }
 
-func facetsOf(found *reader.Found) *Facets {
+func facetsOf(all []Decision, whole bool) *Facets {
 	counts := [4]map[string]int64{{}, {}, {}, {}}
-	for i := range found.Decisions {
-		d := &found.Decisions[i]
+	for i := range all {
+		d := &all[i]
 		counts[0][string(d.Verdict)]++
 		counts[1][textOf(d.Path)]++
 		counts[2][textOf(d.Service)]++
 		counts[3][hostOf(textOf(d.RequestedBy))]++
 	}
-	return &Facets{Decisions: len(found.Decisions), Whole: found.Next == "" && len(found.NotLooked) == 0,
+	return &Facets{Decisions: len(all), Whole: whole,
 		Verdict: facetValues(counts[0]), Path: facetValues(counts[1]), Service: facetValues(counts[2]), RequestedBy: facetValues(counts[3])}
 }
 

@@ -83,7 +83,7 @@ func (c *Console) decisions(in *request) (page, error) {
 	}
 	slices.Sort(body.Partial)
 	if body.First == "" {
-		body.Chart, body.Facets = c.beside(in, &s, body.Partial)
+		body.Chart, body.Facets = c.beside(in, &s, &found.DecisionList, body.Partial)
 	}
 	body.Ranges, body.Ready, body.Lasting, body.Exports, body.Rates = s.ranges(), ready(&s), s.lasting(in.now), s.exports(in.who.Role), s.ratesURL()
 	body.Views = c.viewsOf(in, &s)
@@ -104,8 +104,8 @@ func (c *Console) wrongSearch(s search, line string, err error) (page, error) {
 }
 
 // beside is what the first page has beside its list: the chart, and the facets.
-func (c *Console) beside(in *request, s *search, partial []string) (*histogram, facetsPart) {
-	sampled, err := c.ask.Facets(in.ctx(), in.who, s.question(pageSize))
+func (c *Console) beside(in *request, s *search, first *api.DecisionList, partial []string) (*histogram, facetsPart) {
+	sampled, err := c.ask.Facets(in.ctx(), in.who, s.question(pageSize), first)
 	if err != nil {
 		sampled = nil // the list of the same question was answered
 	}

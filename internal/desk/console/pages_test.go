@@ -255,6 +255,23 @@ func TestFacets_OfManyAreCounted(t *testing.T) {
 	}
 }
 
+// TestFacets_AskNothingTwice: they begin with the list. A list that has everything needs no further search.
+func TestFacets_AskNothingTwice(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.store.Add(readertest.Decisions(70, noon)...)
+	b := w.as(t, "viewer")
+	for path, want := range map[string]int{"/decisions?since=24h&requested_by=10.0.0.1": 2, "/decisions?since=24h": 3} { // the list, what is dated ahead, and the rest
+		before := len(w.store.Asked())
+		if a := b.get(t, path); !strings.Contains(a.body, "that fit.") {
+			t.Errorf("%s does not count all", path)
+		}
+		if n := len(w.store.Asked()) - before; n != want {
+			t.Errorf("%s: %d searches, want %d", path, n, want)
+		}
+	}
+}
+
 func TestFacets_RemoveWhatIsAskedFor(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t).as(t, "viewer")

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"docket/internal/record/decision"
 )
 
 // Limits of a payload on a page. A payload is a stranger's: it may have 10 MB in one text, or a million names.
@@ -156,11 +158,20 @@ func textOf(raw []byte) (text, cut string) {
 	return shown(string(raw)), ""
 }
 
-// member returns a member of an object, nil if there is none.
-func member(raw []byte, name string) json.RawMessage {
-	var all map[string]json.RawMessage
-	if json.Unmarshal(raw, &all) != nil {
-		return nil
+// inputAndResult returns these members of a decision as they are written, nil where there are none. It passes over the
+// others, and reads no value.
+func inputAndResult(raw []byte) (input, result []byte) {
+	in := decision.Into(raw, 0)
+	for in.Next() {
+		switch {
+		case in.Is("input"):
+			input = raw[in.Value:in.End]
+		case in.Is("result"):
+			result = raw[in.Value:in.End]
+		}
 	}
-	return all[name]
+	if in.Torn() {
+		return nil, nil
+	}
+	return input, result
 }

@@ -67,7 +67,7 @@ func (c *Console) why(in *request) (page, error) {
 	for _, p := range found.Erased {
 		badges[p] = "erased"
 	}
-	input, result := member(found.Raw, "input"), member(found.Raw, "result")
+	input, result := inputAndResult(found.Raw)
 	body.NoInput = input == nil
 	if input != nil {
 		body.Input = treeOf(input, "/input", badges)

@@ -5,8 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
-	"io"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,56 +32,8 @@ type node struct {
 	sum  *[sha256.Size]byte // nil until it is asked for
 }
 
-// parse reads a JSON value, nil if it is invalid. A repeated key has its last value.
-func parse(raw []byte) *node {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	var v any
-	if d.Decode(&v) != nil {
-		return nil
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return nil
-	}
-	return build(v)
-}
-
 // longNumber is the length from which on a number is shown in its shortest form.
 const longNumber = 40
-
-func build(v any) *node {
-	n := &node{}
-	switch v := v.(type) {
-	case bool:
-		n.kind, n.text = isBool, strconv.FormatBool(v)
-	case json.Number:
-		n.kind, n.text = isNumber, v.String()
-		if len(n.text) > longNumber {
-			if short := canonical(n.text); len(short) < longNumber {
-				n.text = short // jsonb writes 1e-300 with all its zeros
-			}
-		}
-	case string:
-		n.kind, n.text = isString, v
-	case []any:
-		n.kind = isArray
-		n.kids = make([]*node, 0, len(v))
-		for _, one := range v {
-			n.kids = append(n.kids, build(one))
-		}
-	case map[string]any:
-		n.kind = isObject
-		n.keys = slices.AppendSeq(make([]string, 0, len(v)), maps.Keys(v))
-		slices.Sort(n.keys)
-		n.kids = make([]*node, 0, len(v))
-		for _, key := range n.keys {
-			n.kids = append(n.kids, build(v[key]))
-		}
-	default:
-		n.kind = isNull
-	}
-	return n
-}
 
 // sumOf is the checksum of a value: equal values have equal ones.
 func (n *node) sumOf() [sha256.Size]byte {

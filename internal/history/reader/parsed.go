@@ -86,10 +86,18 @@ func (r parsedDecision) evaluation() *Evaluation {
 }
 
 // identifying are names under which requests say who wants to do what to what. Names of secrets are not among them.
-var identifying = []string{
+var identifying = setOf(
 	"user", "username", "user_id", "userid", "sub", "subject", "principal", "actor", "identity", "caller", "email", "role", "roles", "group", "groups", "tenant", "org",
 	"client_id", "service", "method", "path", "parsed_path", "action", "operation", "verb", "resource", "resource_id", "resource_type", "object", "namespace", "name", "kind",
 	"host", "event_type", "scope", "scopes", "percent", "flag",
+)
+
+func setOf(names ...string) map[string]bool {
+	set := make(map[string]bool, len(names))
+	for _, name := range names {
+		set[name] = true
+	}
+	return set
 }
 
 func (r parsedDecision) asked(q Question) Asked {
@@ -104,13 +112,12 @@ func (r parsedDecision) asked(q Question) Asked {
 		var next []valueAt
 		for _, at := range level {
 			for i, key := range at.node.keys {
-				kid, where := at.node.kids[i], pointer(at.pointer, key)
-				switch {
+				switch kid := at.node.kids[i]; {
 				case kid.kind == isObject:
-					next = append(next, valueAt{kid, where})
-				case len(a.Input) < maxParts && slices.Contains(identifying, strings.ToLower(key)) && plainValue(kid):
+					next = append(next, valueAt{kid, pointer(at.pointer, key)})
+				case len(a.Input) < maxParts && identifying[strings.ToLower(key)] && plainValue(kid):
 					c := kid.cut(maxPartBytes)
-					a.Input = append(a.Input, Part{Pointer: where, Value: Value{JSON: c.JSON, Cut: c.Text}})
+					a.Input = append(a.Input, Part{Pointer: pointer(at.pointer, key), Value: Value{JSON: c.JSON, Cut: c.Text}})
 				}
 			}
 		}

@@ -198,6 +198,24 @@ func TestSearch_HostOnAPath(t *testing.T) {
 			t.Errorf("%+v: %d blocks of the table, through %v", c, blocks, scans)
 		}
 	}
+	// A verdict that few have is found by its index, in all days at once.
+	for n, rest := range []string{`"error": {"code": "x"}`, `"error": null`, `"result": {"n": 1}`} {
+		pg.Exec(t, fmt.Sprintf(`INSERT INTO decision_logs (decision_id, ts, raw, source_topic, source_partition, source_offset, source_index)
+			SELECT %d || '-' || d, '2024-06-11 12:00Z'::timestamptz + d * interval '1 day', '{%s}', 't', 1, d, 0 FROM generate_series(0, 3) d`, n, rest))
+	}
+	pg.Exec(t, `ANALYZE decision_logs`)
+	for _, c := range []struct {
+		verdicts []reader.Verdict
+		want     string
+	}{{[]reader.Verdict{reader.Error}, "0-3 0-2 0-1 0-0"}, {[]reader.Verdict{reader.Error, reader.Undefined, reader.Other}, "2-3 1-3 0-3 2-2 1-2 0-2 2-1 1-1 0-1 2-0 1-0 0-0"}} {
+		f := reader.Filter{Verdicts: c.verdicts, Until: end}
+		scans, blocks := touches(t, pg, func(store *historydb.Reader) {
+			same(t, strings.Join(search(t, store, f, reader.Page{Limit: 50}), " "), c.want)
+		})
+		if kinds := through(scans); !slices.Equal(kinds, []string{"pkey", "verdict_ts"}) || blocks > 60 {
+			t.Errorf("%v: %d blocks of the table, through %v", c.verdicts, blocks, scans)
+		}
+	}
 }
 
 func TestFollow_ReadsNothingOfPastDays(t *testing.T) {

@@ -19,11 +19,13 @@ func conditions(f reader.Filter, args *[]any) string {
 		of = append(of, "d.service = ANY("+db.Arg(args, f.Services)+"::text[])")
 	}
 	if len(f.Verdicts) > 0 {
-		words := make([]string, len(f.Verdicts))
+		are := make([]string, len(f.Verdicts))
 		for i, v := range f.Verdicts {
-			words[i] = string(v)
+			if are[i] = isVerdictSQL[v]; are[i] == "" {
+				are[i] = "FALSE"
+			}
 		}
-		of = append(of, verdictSQL+" = ANY("+db.Arg(args, words)+"::text[])")
+		of = append(of, "("+strings.Join(are, " OR ")+")")
 	}
 	if len(f.RequestedBy) > 0 {
 		persons := make([]string, len(f.RequestedBy))
@@ -40,6 +42,17 @@ func conditions(f reader.Filter, args *[]any) string {
 	}
 	return strings.Join(of, " AND ")
 }
+
+// isVerdictSQL is verdictSQL for one verdict. It asks the column first, so that few payloads are looked into.
+var isVerdictSQL = map[reader.Verdict]string{
+	reader.Allowed:   "d.allowed",
+	reader.Denied:    "NOT d.allowed",
+	reader.Error:     "d.allowed IS NULL AND " + hasErrorSQL,
+	reader.Undefined: "d.allowed IS NULL AND NOT " + hasErrorSQL + " AND coalesce(d.raw->'result', 'null') = 'null'",
+	reader.Other:     "d.allowed IS NULL AND NOT " + hasErrorSQL + " AND coalesce(d.raw->'result', 'null') <> 'null'",
+}
+
+const hasErrorSQL = `(coalesce(d.raw->'error', 'null') <> 'null')`
 
 // pathsSQL is empty where all paths are meant.
 func pathsSQL(paths []string, args *[]any) string {

@@ -16,7 +16,23 @@ const (
 	hostKeySQL    = `hashtext(rtrim(d.requested_by, '0123456789') COLLATE "C")`
 	serviceKeySQL = `hashtext(d.service COLLATE "C")`
 	pathKeySQL    = `((hashtext(d.path COLLATE "C") & -4) | CASE WHEN d.allowed THEN 1 WHEN NOT d.allowed THEN 2 ELSE 0 END)`
+	verdictKeySQL = `d.allowed IS NOT TRUE AND (CASE WHEN NOT d.allowed THEN 1 WHEN coalesce(d.raw->'error', 'null') <> 'null' THEN 2 WHEN coalesce(d.raw->'result', 'null') = 'null' THEN 3 ELSE 4 END)`
 )
+
+// verdictKeys are what that index has of verdicts. It has no allowed ones.
+var verdictKeys = map[reader.Verdict]int32{reader.Denied: 1, reader.Error: 2, reader.Undefined: 3, reader.Other: 4}
+
+// verdicts are the keys of all verdicts that the filter can mean; none where the index lacks one of them.
+func (s *search) verdicts() (keys []int32) {
+	for _, v := range s.filter.Verdicts {
+		key, has := verdictKeys[v]
+		if !has {
+			return nil
+		}
+		keys = append(keys, key)
+	}
+	return keys
+}
 
 // spotKey is what the index has of a path and its outcome. Others may share it.
 type spotKey struct{ service, path int32 }

@@ -83,17 +83,18 @@ const verdictSQL = `CASE WHEN d.allowed THEN 'allowed' WHEN NOT d.allowed THEN '
 	WHEN coalesce(d.raw->'error', 'null') <> 'null' THEN 'error' WHEN coalesce(d.raw->'result', 'null') = 'null' THEN 'undefined' ELSE 'other' END`
 
 const (
-	// Columns of a payload that nobody can read are left out.
+	// Columns of a payload that nobody can read are left out. $1 and $2 are the identity whose payload is held; NULL: none is
+	// asked for.
 	columnsSQL = `SELECT d.decision_id, d.ts, d.path, d.service, ` + verdictSQL + `, d.allowed, d.requested_by, d.req_id, d.opa_id, d.opa_version,
        CASE WHEN NOT u.unreadable THEN d.labels END, CASE WHEN NOT u.unreadable THEN d.bundles END, d.source_topic, d.source_partition, d.source_offset, d.source_index, d.stored_at, d.uploaded_by, d.edited_audit_id, d.unfaithful, u.unreadable,
-       CASE WHEN $1 AND NOT u.unreadable THEN d.raw END`
+       CASE WHEN (d.decision_id <> ALL ($1::text[]) OR d.ts <> ALL ($2::timestamptz[])) AND NOT u.unreadable THEN d.raw END`
 	lookedIntoSQL   = ` CROSS JOIN LATERAL (SELECT ` + db.UnreadableSQL + ` AS unreadable OFFSET 0) AS u`
 	decisionByIDSQL = columnsSQL + `
-  FROM decision_logs d` + lookedIntoSQL + ` WHERE d.decision_id = $2::text ORDER BY d.ts LIMIT 1000`
+  FROM decision_logs d` + lookedIntoSQL + ` WHERE d.decision_id = $3::text ORDER BY d.ts LIMIT 1000`
 	// The range of times says nothing new; it spares the planner the partitions that have none of them.
 	decisionsSQL = columnsSQL + `
-  FROM unnest($2::text[], $3::timestamptz[]) WITH ORDINALITY AS i(decision_id, ts, n)
-  JOIN decision_logs d ON d.decision_id = i.decision_id AND d.ts = i.ts AND d.ts BETWEEN $4::timestamptz AND $5::timestamptz` + lookedIntoSQL + `
+  FROM unnest($3::text[], $4::timestamptz[]) WITH ORDINALITY AS i(decision_id, ts, n)
+  JOIN decision_logs d ON d.decision_id = i.decision_id AND d.ts = i.ts AND d.ts BETWEEN $5::timestamptz AND $6::timestamptz` + lookedIntoSQL + `
  ORDER BY i.n`
 )
 
@@ -101,11 +102,12 @@ const (
 func (r *Reader) ByID(ctx context.Context, id string) (all []reader.Decision, err error) {
 	missed, err := r.whole(ctx, span{}, func(int) { all = nil }, func(s source) error {
 		return r.look(ctx, r.patience(ctx), func(ctx context.Context, tx pgx.Tx) error {
-			rows, err := tx.Query(ctx, in(s.name, decisionByIDSQL), true, id)
+			of := payloads(ctx, true)
+			rows, err := tx.Query(ctx, in(s.name, decisionByIDSQL), of.ids, of.times, id)
 			if err != nil {
 				return err
 			}
-			found, err := pgx.CollectRows(rows, scanDecision)
+			found, err := of.collect(rows)
 			all = append(all, found...)
 			return err
 		})
@@ -157,11 +159,36 @@ func (r *Reader) decisions(ctx context.Context, tx pgx.Tx, from string, keys []k
 			last = k.ts
 		}
 	}
-	rows, err := tx.Query(ctx, in(from, decisionsSQL), payload, ids, times, first, last)
+	of := payloads(ctx, payload)
+	rows, err := tx.Query(ctx, in(from, decisionsSQL), of.ids, of.times, ids, times, first, last)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, scanDecision)
+	return of.collect(rows)
+}
+
+// wanted are the payloads that a statement reads: all but the held one, or none where ids is nil.
+type wanted struct {
+	ids   []string
+	times []time.Time
+	held  reader.Held
+}
+
+func payloads(ctx context.Context, payload bool) (of wanted) {
+	if !payload {
+		return of
+	}
+	of = wanted{[]string{}, []time.Time{}, reader.HeldOf(ctx)}
+	for _, d := range of.held {
+		of.ids, of.times = append(of.ids, d.ID), append(of.times, d.Time)
+	}
+	return of
+}
+
+func (of wanted) collect(rows pgx.Rows) ([]reader.Decision, error) {
+	all, err := pgx.CollectRows(rows, scanDecision)
+	of.held.Fill(all)
+	return all, err
 }
 
 func scanDecision(row pgx.CollectableRow) (d reader.Decision, err error) {

@@ -14,8 +14,19 @@ import (
 // ways are what leads to decisions besides the time.
 type ways struct {
 	askers, paths bool   // whether the filter has what an index of a day that is over leads to
+	verdicts      bool   // whether it has verdicts alone that one leads to
 	bloom         bool   // the days have what tells where a host or a path is not
 	spans         []span // the days that have such indexes, from the newest on
+}
+
+func (w *ways) any() bool { return w.askers || w.paths || w.verdicts }
+
+// names are the indexes of a day that the search needs.
+func (w *ways) names() []string {
+	if w.verdicts {
+		return []string{"verdict_ts"}
+	}
+	return []string{"path_ts", "host_ts", "host_path_ts"}
 }
 
 // span is a range of time.
@@ -24,7 +35,7 @@ type span struct{ from, to time.Time }
 // indexed says whether the window at the search's place is in days that have their indexes. It also gives the end of these
 // days, or of those that have none, in the direction of the search; zero: nowhere.
 func (s *search) indexed() (yes bool, end time.Time) {
-	if !s.ways.askers && !s.ways.paths || !s.at.set {
+	if !s.ways.any() || !s.at.set {
 		return false, end
 	}
 	in := func(of span, at time.Time) bool {
@@ -64,7 +75,7 @@ func (s *search) indexed() (yes bool, end time.Time) {
 
 const (
 	waysSQL = `SELECT now(), to_regclass('decision_logs_times_brin') IS NOT NULL`
-	// spansSQL are the days that have indexes of their own, from the newest on.
+	// spansSQL are the days that have indexes $1 of their own, from the newest on.
 	spansSQL = `
 SELECT CASE WHEN bound[1] <> 'MINVALUE' THEN trim(BOTH '''' FROM bound[1])::timestamptz ELSE '-infinity' END,
        CASE WHEN bound[2] <> 'MAXVALUE' THEN trim(BOTH '''' FROM bound[2])::timestamptz ELSE 'infinity' END
@@ -72,12 +83,12 @@ SELECT CASE WHEN bound[1] <> 'MINVALUE' THEN trim(BOTH '''' FROM bound[1])::time
        regexp_match(pg_get_expr(c.relpartbound, c.oid), '^FOR VALUES FROM \(([^,]*)\) TO \(([^,]*)\)$') AS bound
  WHERE i.inhparent = 'decision_logs'::regclass AND bound IS NOT NULL
    AND (SELECT count(*) FROM pg_index x JOIN pg_class b ON b.oid = x.indexrelid
-         WHERE x.indrelid = c.oid AND x.indisvalid AND b.relname IN (left(c.relname, 50) || '_path_ts', left(c.relname, 50) || '_host_ts', left(c.relname, 50) || '_host_path_ts')) = 3
+         WHERE x.indrelid = c.oid AND x.indisvalid AND b.relname = ANY (SELECT left(c.relname, 50) || '_' || of FROM unnest($1::text[]) AS of)) = cardinality($1::text[])
  ORDER BY 1 DESC`
-	// leavingIndexesSQL tells whether a day that was taken out has them.
+	// leavingIndexesSQL tells whether a day that was taken out has indexes $2.
 	leavingIndexesSQL = `
-SELECT count(*) = 3 FROM pg_index x JOIN pg_class b ON b.oid = x.indexrelid
- WHERE x.indrelid = $1::text::regclass AND x.indisvalid AND b.relname ~ '_p\d{8}_(path_ts|host_ts|host_path_ts)$'`
+SELECT count(*) = cardinality($2::text[]) FROM pg_index x JOIN pg_class b ON b.oid = x.indexrelid
+ WHERE x.indrelid = $1::text::regclass AND x.indisvalid AND substring(b.relname FROM '_p\d{8}_(.*)$') = ANY ($2::text[])`
 	betweenSQL = `SELECT EXISTS (SELECT FROM decision_logs WHERE ts >= $1::timestamptz AND ts < $2::timestamptz)`
 	beforeSQL  = `SELECT EXISTS (SELECT FROM decision_logs WHERE ts < $1::timestamptz)`
 )
@@ -99,7 +110,8 @@ func (s *search) begin(ctx context.Context, left time.Duration) error {
 			return err
 		}
 		s.ways.askers, s.ways.paths = len(f.RequestedBy) > 0, s.aim()
-		if s.ways.askers || s.ways.paths {
+		s.ways.verdicts = !s.ways.any() && len(s.verdicts()) > 0
+		if s.ways.any() {
 			if err := s.spans(ctx, tx); err != nil {
 				return err
 			}
@@ -124,13 +136,13 @@ func (s *search) begin(ctx context.Context, left time.Duration) error {
 func (s *search) spans(ctx context.Context, tx pgx.Tx) error {
 	if s.source.leaving() {
 		var has bool
-		err := tx.QueryRow(ctx, leavingIndexesSQL, s.source.name).Scan(&has)
+		err := tx.QueryRow(ctx, leavingIndexesSQL, s.source.name, s.ways.names()).Scan(&has)
 		if has {
 			s.ways.spans = []span{s.source.day}
 		}
 		return err
 	}
-	rows, err := tx.Query(ctx, spansSQL)
+	rows, err := tx.Query(ctx, spansSQL, s.ways.names())
 	if err != nil {
 		return err
 	}
@@ -217,6 +229,8 @@ func (s *search) look(ctx context.Context, within time.Duration, to time.Time, i
 			sql = s.askersSQL(indexed, to, &args)
 		case indexed && s.ways.paths && len(places) <= manyPlaces:
 			sql = s.placesSQL(places, to, &args)
+		case indexed && s.ways.verdicts:
+			sql = s.verdictsSQL(to, &args)
 		default:
 			sql = s.plainSQL(to, &args)
 		}
@@ -271,6 +285,12 @@ func (s *search) order(args *[]any) string {
 // plainSQL looks at every decision of the window.
 func (s *search) plainSQL(to time.Time, args *[]any) string {
 	return `SELECT d.ts, d.decision_id FROM decision_logs d WHERE ` + s.within(to, args) + ` AND ` + conditions(s.filter, args) + s.order(args)
+}
+
+// verdictsSQL looks at those of each verdict, as the index has them.
+func (s *search) verdictsSQL(to time.Time, args *[]any) string {
+	return `SELECT d.ts, d.decision_id FROM (SELECT DISTINCT unnest(` + db.Arg(args, s.verdicts()) + `::int[]) AS verdict) v CROSS JOIN LATERAL (
+		SELECT d.ts, d.decision_id FROM decision_logs d WHERE ` + verdictKeySQL + ` = v.verdict AND ` + s.within(to, args) + ` AND ` + conditions(s.filter, args) + s.order(args) + `) d` + s.order(args)
 }
 
 // askersSQL looks at those of each host.

@@ -242,7 +242,7 @@ func (p *partitioner) unindex(ctx context.Context) error {
 			DECLARE x regclass;
 			BEGIN
 				FOR x IN SELECT b.oid FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid JOIN pg_index k ON k.indrelid = c.oid JOIN pg_class b ON b.oid = k.indexrelid
-				          WHERE i.inhparent = 'decision_logs'::regclass AND b.relname = ANY (SELECT left(c.relname, 50) || '_' || of FROM unnest('{path_ts,host_ts,host_path_ts,stored_brin}'::text[]) AS of) LOOP
+				          WHERE i.inhparent = 'decision_logs'::regclass AND b.relname = ANY (SELECT left(c.relname, 50) || '_' || of FROM unnest('{path_ts,host_ts,host_path_ts,verdict_ts,stored_brin}'::text[]) AS of) LOOP
 					EXECUTE format('DROP INDEX %s', x);
 				END LOOP;
 			END $$;

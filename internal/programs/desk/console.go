@@ -31,7 +31,7 @@ func (p *Program) openConsole(handler *api.Handler, tls bool) (http.Handler, err
 	}
 	// Browsers of a console with https have a proxy between, if the listener has no TLS.
 	plain := !tls && !strings.HasPrefix(p.settings.DeskOIDCRedirectURL, "https:")
-	pages, err := console.New(console.Config{Version: buildinfo.String(), Plain: plain, OpenID: sign, Sight: p.sight(), Views: ledgerdb.NewViews(p.parts.asked.DB)}, handler, ledgerdb.NewSessions(p.parts.asked.DB), p.log)
+	pages, err := console.New(console.Config{Version: buildinfo.String(), Plain: plain, OpenID: sign, Sight: p.sight(), Views: ledgerdb.NewViews(p.parts.asked.DB)}, handler, ledgerdb.NewSessions(p.parts.sessions.DB), p.log)
 	if err != nil {
 		return nil, fmt.Errorf("make the console: %w", err)
 	}

@@ -21,6 +21,7 @@ type parts struct {
 	ledger     *ledgerdb.Ledger
 	owner      *store.Store // by which days are archived: db, or as another role
 	asked      *store.Store // a pool for the API, so that its clients cannot use up the connections of the desk
+	sessions   *store.Store // a small pool for the console's sessions, so that slow searches log nobody out
 	publisher  *kafka.Publisher
 	everywhere *inspect.Everywhere // all shards; nil: there is one database
 	reader     *kafka.Reader
@@ -40,6 +41,9 @@ const (
 	batchBytes   = 8 << 20
 	bufferBytes  = 2 * batchBytes
 )
+
+// sessionConns are the connections for sessions. Each statement there reads or writes one row by its key.
+const sessionConns = 4
 
 // open makes the real parts. None of them dials.
 func open(s config.Settings, o Options, log zerolog.Logger, reg prometheus.Registerer) (p *parts, err error) {
@@ -74,6 +78,12 @@ func open(s config.Settings, o Options, log zerolog.Logger, reg prometheus.Regis
 		return nil, err
 	}
 	closers = append(closers, p.asked.Close)
+	if s.DeskAPIAddr != "" && s.DeskConsole {
+		if p.sessions, err = app.OpenDatabaseOf(sessionConns, "sessions", s, config.Desk, o.DialDatabase, log); err != nil {
+			return nil, err
+		}
+		closers = append(closers, p.sessions.Close)
+	}
 	if p.everywhere, err = inspect.AskAll(s, func(one config.Settings) (*store.Store, error) {
 		return app.OpenDatabaseFor("shards", one, config.Desk, o.DialDatabase, log)
 	}, inspect.Sight{Shelf: shelfOf(s)}); err != nil {
@@ -90,7 +100,11 @@ func open(s config.Settings, o Options, log zerolog.Logger, reg prometheus.Regis
 			closers = append(closers, r.Close)
 		}
 	}
-	for pool, db := range map[string]*store.Store{"work": p.db, "api": p.asked} {
+	pools := map[string]*store.Store{"work": p.db, "api": p.asked}
+	if p.sessions != nil {
+		pools["sessions"] = p.sessions
+	}
+	for pool, db := range pools {
 		prometheus.WrapRegistererWith(prometheus.Labels{"pool": pool}, reg).MustRegister(db.Collector())
 	}
 	p.ledger = ledgerdb.New(p.db.DB).Bounded(s.DeskMaxEntered)

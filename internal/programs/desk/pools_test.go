@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -92,6 +93,19 @@ func TestPools_WhoAsksDoesNotStopTheWork(t *testing.T) {
 	until("all connections of the API are in use", func() bool { return db.of("docket-docket-api") >= askers })
 	before := db.of("docket-docket")
 	until("the desk works on", func() bool { return db.of("docket-docket") > before })
+	// A login asks for sessions, which no search keeps waiting.
+	asking.Go(func() {
+		q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.apiAddr()+"/", http.NoBody)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		q.AddCookie(&http.Cookie{Name: "docket", Value: strings.Repeat("A", 43)})
+		if r, err := client.Do(q); err == nil {
+			_ = r.Body.Close()
+		}
+	})
+	until("the session is asked for", func() bool { return db.of("docket-docket-sessions") > 0 })
 	most := map[string]float64{}
 	families, err := reg.Gather()
 	if err != nil {
@@ -104,7 +118,7 @@ func TestPools_WhoAsksDoesNotStopTheWork(t *testing.T) {
 			}
 		}
 	}
-	if len(most) != 2 || most["work"] != 2*askers || most["api"] != askers {
+	if len(most) != 3 || most["work"] != 2*askers || most["api"] != askers || most["sessions"] != sessionConns {
 		t.Errorf("the pools have %v", most)
 	}
 	stop()

@@ -129,10 +129,18 @@ func OpenDatabaseFor(use string, s config.Settings, program config.Program, dial
 	return openDatabase(s, p, dial, nil, log)
 }
 
+// OpenDatabaseOf is OpenDatabaseFor for a pool of so many connections, whatever the URL says.
+func OpenDatabaseOf(conns int32, use string, s config.Settings, program config.Program, dial Dial, log zerolog.Logger) (*store.Store, error) {
+	p := poolOf(program)
+	p.name, p.conns = p.name+"-"+use, conns
+	return openDatabase(s, p, dial, nil, log)
+}
+
 // pool is one of a program's.
 type pool struct {
 	name   string // which the server shows
 	halved bool
+	conns  int32 // 0: as the URL says
 }
 
 func poolOf(program config.Program) pool { return pool{name: "docket-" + string(program)} }
@@ -144,7 +152,10 @@ func openDatabase(s config.Settings, p pool, dial Dial, traces *tracing.Tracing,
 	if traces != nil {
 		cfg.Tracer = traces.Statements()
 	}
-	if !strings.Contains(cfg.URL, "pool_max_conns") {
+	switch {
+	case p.conns > 0:
+		cfg.MaxConns = p.conns
+	case !strings.Contains(cfg.URL, "pool_max_conns"):
 		cfg.MaxConns = maxConns
 	}
 	return store.Open(cfg, log)

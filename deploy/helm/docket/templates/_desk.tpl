@@ -1,4 +1,18 @@
-{{/* What the desk has beyond the others: its API and where its alerts go. */}}
+{{/* The other programs of this release, each by the Service that names all its pods. Empty where the console is not, and where
+somebody says it: in the settings of all or of the desk. */}}
+{{- define "docket.deskPeers" -}}
+{{- $name := "DOCKET_DESK_PEERS" -}}
+{{- $said := or (hasKey .Values.settings $name) (hasKey .Values.desk.settings $name) (not .Values.desk.api.enabled) -}}
+{{- $all := list -}}
+{{- range $component := list "consumer" "replayer" "collector" -}}
+{{- if (index $.Values $component).enabled -}}
+{{- $all = append $all (printf "dns:%s.%s.svc:8080" (include "docket.componentName" (dict "root" $ "name" $component)) $.Release.Namespace) -}}
+{{- end -}}
+{{- end -}}
+{{- if not $said -}}{{ join "," $all }}{{- end -}}
+{{- end }}
+
+{{/* What the desk has beyond the others: its API, whom it looks at, and where its alerts go. */}}
 {{- define "docket.deskEnv" -}}
 {{- with .Values.desk.api }}
 - name: DOCKET_DESK_API_ADDR
@@ -17,6 +31,10 @@
   value: {{ printf "/etc/docket/api-tokens/%s" .tokensKey | quote }}
 {{- end }}
 {{- end }}
+{{- end }}
+{{- with include "docket.deskPeers" . }}
+- name: DOCKET_DESK_PEERS
+  value: {{ . | quote }}
 {{- end }}
 {{- with .Values.desk.oidc }}
 {{- if .issuer }}
