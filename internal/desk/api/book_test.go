@@ -409,6 +409,18 @@ func (b *book) Surplus(context.Context, bool, int) ([]ledger.Surplus, error) { r
 
 func (b *book) OrderSurplus(context.Context, int64, ledger.Actor) error { return b.err }
 
+// Audits gives one line of each audit that fits, with payloads.
+func (b *book) Audits(_ context.Context, q ledger.AuditQuery) (found ledger.Audits, err error) {
+	line := ledger.Audit{ID: 7, At: noon, LetterID: id(0), Act: ledger.Closed, From: ledger.Pending, To: ledger.Resolved, By: "rule 3 of mara", Why: "done", Job: 2, Login: "docket", Original: []byte(marker), Diff: marker, Was: []byte(marker)}
+	if q.Groups {
+		line = ledger.Audit{ID: 7, At: noon, Fingerprint: fingerprint, Rule: 3, Act: "rule_added", By: "mara", Why: "flaky", Login: "docket"}
+	}
+	if q.Fits(&line) && (q.Before == 0 || line.ID < q.Before) && line.ID > q.After {
+		found.Lines, found.Next = append(found.Lines, line), 7
+	}
+	return found, b.err
+}
+
 func (b *book) Desks(context.Context, time.Duration) ([]string, error) {
 	return []string{"desk-1"}, b.err
 }

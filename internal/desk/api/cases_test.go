@@ -58,8 +58,8 @@ func (b *book) RemoveRule(ctx context.Context, id int64, by ledger.Actor) (ledge
 func (b *book) Rules(ctx context.Context, fingerprint string, all bool, n int) ([]ledger.Rule, error) {
 	return b.Cases.Rules(ctx, fingerprint, all, n)
 }
-func (b *book) ActRule(ctx context.Context, id int64, n int, lease time.Duration) (ledger.Acting, error) {
-	return b.Cases.ActRule(ctx, id, n, lease)
+func (b *book) ActRule(ctx context.Context, id int64, t ledger.Turn) (ledger.Acting, error) {
+	return b.Cases.ActRule(ctx, id, t)
 }
 func (b *book) GroupHistory(ctx context.Context, fingerprint string, n int) ([]ledger.GroupEvent, error) {
 	return b.Cases.GroupHistory(ctx, fingerprint, n)

@@ -115,7 +115,7 @@ type Ports struct {
 	Elsewhere func(ctx context.Context, id string) (lookup.Answer, error)
 	// Around is Elsewhere for an id that has a row; nil: Elsewhere does it.
 	Around func(ctx context.Context, id string) (lookup.Answer, error)
-	// Calendar says where the decisions of each day are. It is for the console alone.
+	// Calendar says where the decisions of each day are.
 	Calendar func(ctx context.Context) (archive.Calendar, error)
 	// Complete says how complete answers are; nil: that is unknown.
 	Complete *complete.Answers

@@ -11,7 +11,7 @@ var fieldNames = func() map[string]bool {
 	for _, input := range []any{IDPath{}, listInput{}, retryInput{}, resolveInput{}, editInput{}, jobInput{}, JobPath{}, jobReasonInput{},
 		jobsInput{}, trialInput{}, groupsInput{}, codePath{}, whereInput{}, searchInput{}, followInput{}, statsInput{},
 		DecisionPath{}, whyInput{}, diffInput{}, proposeInput{}, decideInput{}, proposalsInput{}, statesInput{}, flipsInput{}, rowsInput{}, homesInput{}, completenessInput{}, watchersInput{}, surplusInput{}, orderInput{}, touchInput{}, historyInput{},
-		assignInput{}, assignGroupInput{}, snoozeInput{}, ruleInput{}, RulePath{}, ruleReasonInput{}, rulesInput{}, groupHistoryInput{}, FingerprintPath{}} {
+		assignInput{}, assignGroupInput{}, snoozeInput{}, ruleInput{}, RulePath{}, ruleReasonInput{}, rulesInput{}, groupHistoryInput{}, FingerprintPath{}, auditsInput{}, calendarInput{}} {
 		addNames(known, reflect.TypeOf(input))
 	}
 	return known

@@ -21,6 +21,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"docket/internal/desk/api"
+	"docket/internal/history/archive"
 	"docket/internal/testkit/readertest"
 )
 
@@ -66,7 +67,12 @@ func newWorld(t *testing.T, change ...func(*api.Config, *api.Ports)) *world {
 		t.Fatal(err)
 	}
 	c := api.Config{Version: "1.2.3", Lease: 15 * time.Minute, Registry: w.registry, Now: func() time.Time { return w.now }}
-	p := api.Ports{Book: w.book, Trial: tries{}, Horizon: horizon{}, Decisions: w.store, States: w.states, WhereIs: func(context.Context, string) (api.Whereabouts, error) {
+	p := api.Ports{Book: w.book, Trial: tries{}, Horizon: horizon{}, Decisions: w.store, States: w.states, Calendar: func(ctx context.Context) (archive.Calendar, error) {
+		if w.book.err != nil {
+			return archive.Calendar{}, w.book.err
+		}
+		return calendar(ctx)
+	}, WhereIs: func(context.Context, string) (api.Whereabouts, error) {
 		return api.Whereabouts{Decisions: []api.DecisionHomes{{Record: "decision-logs/0/1", ID: "d"}}}, nil
 	}}
 	for _, f := range change {
@@ -80,6 +86,22 @@ func newWorld(t *testing.T, change ...func(*api.Config, *api.Ports)) *world {
 	return w
 }
 
+// calendar has three days, of which one is archived.
+func calendar(context.Context) (archive.Calendar, error) {
+	day := func(text string) archive.Day {
+		d, err := archive.ParseDay(text)
+		if err != nil {
+			panic(err)
+		}
+		return d
+	}
+	return archive.Calendar{Where: "s3://archive", Lacks: []string{"The archives could not be read."}, Shared: []archive.Held{{Day: day("2026-01-31"), Location: archive.Shared, Rows: -1}}, Days: []archive.CalendarDay{
+		{Day: day("2026-02-26"), State: archive.DayArchived, Rows: 0, Counted: 7, Archived: 7, Size: 70, Formats: []string{"parquet"}, Made: noon, By: "mara"},
+		{Day: day("2026-02-27"), State: archive.DayBoth, Rows: -1, Counted: -1, Archived: 9, Gaps: []string{"a file is missing"}},
+		{Day: day("2026-02-28"), State: archive.DayHot, Rows: 12, Bytes: 120, Counted: 12, Archived: -1},
+	}}, nil
+}
+
 // served is the served document, read by another library.
 var served = sync.OnceValues(func() (*openapi3.T, error) {
 	tokens, err := api.ParseTokens(everybody)
@@ -87,7 +109,7 @@ var served = sync.OnceValues(func() (*openapi3.T, error) {
 		return nil, err
 	}
 	h, err := api.New(api.Config{Lease: time.Minute, Version: "1.2.3"}, api.Ports{Book: newBook(0), Trial: tries{}, Decisions: newStore(0), States: &readertest.States{},
-		WhereIs: func(context.Context, string) (api.Whereabouts, error) { return api.Whereabouts{}, nil }},
+		Calendar: calendar, WhereIs: func(context.Context, string) (api.Whereabouts, error) { return api.Whereabouts{}, nil }},
 		api.Auth{Tokens: tokens}, zerolog.Nop())
 	if err != nil {
 		return nil, err

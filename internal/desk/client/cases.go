@@ -121,7 +121,7 @@ func (b Book) Rules(ctx context.Context, fingerprint string, all bool, n int) ([
 }
 
 // ActRule is the desk's.
-func (b Book) ActRule(context.Context, int64, int, time.Duration) (ledger.Acting, error) {
+func (b Book) ActRule(context.Context, int64, ledger.Turn) (ledger.Acting, error) {
 	return ledger.Acting{}, ErrOnDatabase
 }
 

@@ -116,6 +116,10 @@ func arguments() map[reflect.Type][]any {
 			ledger.Job{Act: ledger.Retried, Filter: ledger.Filter{Code: "23514", States: []ledger.State{ledger.Failed}}, Rate: 50, Limit: 100, Operator: "mara", Reason: "r"},
 			ledger.Job{Act: ledger.Closed, Filter: ledger.Filter{From: since}, Limit: 10, Reason: "r"},
 		},
+		reflect.TypeFor[ledger.AuditQuery](): {
+			ledger.AuditQuery{By: "rule 7 of mara", Acts: []ledger.Act{ledger.Closed, ledger.Retried}, Since: since, Until: until, Before: 9, Limit: 5},
+			ledger.AuditQuery{Groups: true, Fingerprint: id, Acts: []ledger.Act{"rule_added"}, After: 3, Limit: 500}, ledger.AuditQuery{},
+		},
 		reflect.TypeFor[ledger.Rule](): {
 			ledger.Rule{Fingerprint: id, Topic: "decision-logs", Act: ledger.Retried, After: time.Minute, Rate: 5, Most: 100, Failures: 3, EndsAt: until, Why: "r"},
 			ledger.Rule{Fingerprint: id, Act: ledger.Closed, Most: 10, EndsAt: until, Why: "r"}, ledger.Rule{Fingerprint: id, Act: ledger.Snoozed, EndsAt: until, Why: "r"},

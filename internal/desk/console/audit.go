@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 // auditPage is the content of the page of the ledger's audit.
 type auditPage struct {
+	Of, Group                string // of groups, or of one; else of dead letters
 	Actor, Act, Since, Until string
 	Acts                     []ledger.Act
 	Lines                    []ledger.Audit
@@ -26,12 +28,18 @@ const (
 	actsAll      = "all"
 )
 
+// fingerprintForm is that of a whole fingerprint.
+var fingerprintForm = regexp.MustCompile(`^[0-9a-f]{16}$`)
+
+// ofGroups is the value of the field of for the audit of groups and rules.
+const ofGroups = "groups"
+
 // maxActor is the longest name of a person, in bytes.
 const maxActor = 200
 
 func (c *Console) audit(in *request) (page, error) {
 	q := in.URL.Query()
-	body := auditPage{Actor: q.Get("actor"), Act: q.Get("act"), Since: q.Get("since"), Until: q.Get("until"), Acts: ledger.Acts()}
+	body := auditPage{Of: q.Get("of"), Group: q.Get("group"), Actor: q.Get("actor"), Act: q.Get("act"), Since: q.Get("since"), Until: q.Get("until"), Acts: ledger.Acts()}
 	ask, err := body.query(in.now)
 	if err != nil {
 		return page{}, err
@@ -78,11 +86,20 @@ func (c *Console) audit(in *request) (page, error) {
 
 // query reads the filter.
 func (p *auditPage) query(now time.Time) (q ledger.AuditQuery, err error) {
-	q = ledger.AuditQuery{By: p.Actor, Limit: pageSize}
+	q = ledger.AuditQuery{By: p.Actor, Limit: pageSize, Groups: p.Of == ofGroups, Fingerprint: p.Group}
+	switch {
+	case p.Of != "" && !q.Groups, p.Group != "" && !q.Groups:
+		return q, asking("of", "groups, or nothing for dead letters")
+	case p.Group != "" && !fingerprintForm.MatchString(p.Group):
+		return q, asking("group", "the whole fingerprint of a group")
+	case q.Groups:
+		p.Acts = ledger.GroupActs()
+	}
 	if len(p.Actor) > maxActor || len(p.Since) > maxTime || len(p.Until) > maxTime {
 		return q, asking("actor, since, until", "a shorter text")
 	}
 	switch {
+	case p.Act == actsOfPeople && q.Groups:
 	case p.Act == actsOfPeople:
 		q.Acts = ledger.PeopleActs()
 	case p.Act == actsAll:
@@ -111,7 +128,7 @@ func (p *auditPage) query(now time.Time) (q ledger.AuditQuery, err error) {
 // with is the URL of another page of the same filter.
 func (p *auditPage) with(name string, n int64) string {
 	q := url.Values{}
-	for field, text := range map[string]string{"actor": p.Actor, "act": p.Act, "since": p.Since, "until": p.Until} {
+	for field, text := range map[string]string{"of": p.Of, "group": p.Group, "actor": p.Actor, "act": p.Act, "since": p.Since, "until": p.Until} {
 		if text != "" {
 			q.Set(field, text)
 		}

@@ -21,14 +21,15 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 type book struct {
 	ledger.Book // the tests need no other method
 	ledgermodel.Cases
-	mu        sync.Mutex
-	letters   []ledger.Entry
-	jobs      []ledger.Job
-	audits    []ledger.Audit        // by number
-	reports   atomic.Int64          // questions of the first page
-	away      atomic.Pointer[error] // of Report; nil: it answers
-	slow      atomic.Int64          // nanoseconds of Report
-	proposals []ledger.Proposal
+	mu          sync.Mutex
+	letters     []ledger.Entry
+	jobs        []ledger.Job
+	audits      []ledger.Audit        // by number
+	groupAudits []ledger.Audit        // by number
+	reports     atomic.Int64          // questions of the first page
+	away        atomic.Pointer[error] // of Report; nil: it answers
+	slow        atomic.Int64          // nanoseconds of Report
+	proposals   []ledger.Proposal
 }
 
 func letterID(i int) string { return fmt.Sprintf("%064x", 0xabcdef000000+i) }
@@ -111,6 +112,9 @@ func (b *book) Audits(_ context.Context, q ledger.AuditQuery) (found ledger.Audi
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	all := slices.Clone(b.audits)
+	if q.Groups {
+		all = slices.Clone(b.groupAudits)
+	}
 	if q.After == 0 {
 		slices.Reverse(all)
 	}

@@ -127,6 +127,37 @@ func TestAudit_PeopleFirst(t *testing.T) {
 	}
 }
 
+// TestAudit_OfRulesAndGroups: the author of what a rule did is found by its exact name, and the history of a group is in the audit.
+func TestAudit_OfRulesAndGroups(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	fingerprint := "8d0e3f21aabbccdd"
+	w.book.audits = []ledger.Audit{
+		{ID: 1, At: noon, LetterID: letterID(0), Act: ledger.Closed, From: ledger.Pending, To: ledger.Resolved, By: "rule 7 of mara", Why: "tests"},
+		{ID: 2, At: noon, LetterID: letterID(1), Act: ledger.Closed, From: ledger.Pending, To: ledger.Resolved, By: "rule 71 of mara", Why: "tests"},
+	}
+	w.book.groupAudits = []ledger.Audit{
+		{ID: 1, At: noon, Fingerprint: fingerprint, Rule: 7, Act: "rule_added", By: "mara", Why: "flaky"},
+		{ID: 2, At: noon, Fingerprint: strings.Repeat("0", 16), Act: ledger.Assigned, By: "mara", Why: "to oleg: yours"},
+	}
+	b := w.as(t, "viewer")
+	for query, want := range map[string]int{
+		"actor=rule+7+of+mara": 1, "actor=rule+7": 0, "": 2, "of=groups": 2, "of=groups&group=" + fingerprint: 1, "of=groups&act=assigned": 1, "of=groups&actor=rule+7+of+mara": 0, "of=groups&before=2": 1,
+	} {
+		if got := strings.Count(b.get(t, "/audit?"+query).body, `data-th="Who"`); got != want {
+			t.Errorf("%s: %d lines, want %d", query, got, want)
+		}
+	}
+	for _, query := range []string{"of=all", "group=" + fingerprint, "of=groups&group=xy", "of=groups&act=closed"} {
+		if a := b.get(t, "/audit?"+query); a.code != http.StatusUnprocessableEntity {
+			t.Errorf("%s: %d", query, a.code)
+		}
+	}
+	if a := b.get(t, "/audit?of=groups&group="+fingerprint+"&act=rule_added"); !strings.Contains(a.body, `href="/dead-letters/groups/`+fingerprint+`"`) || !strings.Contains(a.body, `name="group" value="`+fingerprint+`"`) {
+		t.Errorf("the page of one group: %s", a.body)
+	}
+}
+
 func TestAudit_BothWaysVisitEachOnce(t *testing.T) {
 	t.Parallel()
 	why := regexp.MustCompile(`<span class="x">(why \d+)</span>`)

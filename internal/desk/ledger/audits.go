@@ -6,10 +6,14 @@ import (
 	"time"
 )
 
-// AuditQuery chooses lines of the audit of all dead letters. Fields are joined by and.
+// AuditQuery chooses lines of the audit of all dead letters, or of all groups. Fields are joined by and.
 type AuditQuery struct {
-	By           string // the name of the author, exact; empty: all
-	Acts         []Act  // one of these; empty: all
+	By   string // the name of the author, exact; empty: all
+	Acts []Act  // one of these; empty: all
+	// Groups chooses the lines of groups and of their rules, in place of those of dead letters. They have numbers of their
+	// own. Fingerprint is that of one group; empty: all.
+	Groups       bool
+	Fingerprint  string
 	Since, Until time.Time
 	// Before and After are numbers of lines: only lines with a lower, or with a higher number; 0: no limit. With After
 	// the lines nearest to it are returned.
@@ -29,7 +33,7 @@ type Audits struct {
 	Reached time.Time
 }
 
-// Auditor reads the audit of all dead letters.
+// Auditor reads the audits of all dead letters and of all groups.
 type Auditor interface {
 	Audits(ctx context.Context, q AuditQuery) (Audits, error)
 }
@@ -44,7 +48,12 @@ func Acts() []Act {
 	return []Act{Entered, Retried, Died, Stored, Refused, LeaseEnded, Closed, Edited, Removed, Archived, Restored, Changed, Proposed, Approved, Rejected, Reopened, Assigned, Snoozed}
 }
 
+// GroupActs are the acts of groups and of their rules.
+func GroupActs() []Act {
+	return []Act{Assigned, Snoozed, "rule_added", "rule_proposed", "rule_approved", "rule_stopped", "rule_removed"}
+}
+
 // Fits reports whether a line is one that q chooses, but for its limits of numbers.
 func (q AuditQuery) Fits(a *Audit) bool {
-	return (q.By == "" || a.By == q.By) && (len(q.Acts) == 0 || slices.Contains(q.Acts, a.Act)) && (q.Since.IsZero() || !a.At.Before(q.Since)) && (q.Until.IsZero() || a.At.Before(q.Until))
+	return (q.By == "" || a.By == q.By) && (q.Fingerprint == "" || a.Fingerprint == q.Fingerprint) && (len(q.Acts) == 0 || slices.Contains(q.Acts, a.Act)) && (q.Since.IsZero() || !a.At.Before(q.Since)) && (q.Until.IsZero() || a.At.Before(q.Until))
 }

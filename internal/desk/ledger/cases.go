@@ -45,7 +45,7 @@ type Rule struct {
 
 // Actor returns the author of what the rule does, as the audit has it.
 func (r Rule) Actor() Actor {
-	return Actor{Name: fmt.Sprintf("rule %d of %s", r.ID, r.By), Why: r.Why}
+	return Actor{Name: fmt.Sprintf("rule %d of %s", r.ID, r.By), Why: r.Why, Rule: r.ID}
 }
 
 // RuleState is the state of a rule.
@@ -90,10 +90,29 @@ type GroupEvent struct {
 	FromHost string // its address
 }
 
+// Mark is a place in the order in which a rule looks at letters: by first failure, then by id. The zero value is before
+// all of them.
+type Mark struct {
+	FirstFailed time.Time
+	LetterID    string
+}
+
+// Turn says how far one turn of a rule may go.
+type Turn struct {
+	After Mark          // it looks at letters behind this place
+	Look  int           // at so many of them
+	Move  int           // and moves so many of these
+	Lease time.Duration // of a retry
+}
+
 // Acting is the result of one turn of a rule.
 type Acting struct {
 	Moved   int
 	Stopped string // why it stopped itself; empty: it did not
+	// Next is where the next turn looks on. It is zero after the last letter. It stays where it was while letters before
+	// the end of this look may be due.
+	Next Mark
+	More bool // another turn may move letters at once
 }
 
 // Cases are the acts by which people look after letters, and rules. Every change is in the audit.
@@ -117,8 +136,8 @@ type Cases interface {
 	RemoveRule(ctx context.Context, id int64, by Actor) (Rule, error)
 	// Rules lists the newest n rules of a fingerprint, or of all: those that hold or wait, or all.
 	Rules(ctx context.Context, fingerprint string, all bool, n int) ([]Rule, error)
-	// ActRule does one turn of a rule: it moves at most n letters, each once for one failure, in one transaction.
-	ActRule(ctx context.Context, id int64, n int, lease time.Duration) (Acting, error)
+	// ActRule does one turn of a rule: it moves letters, each once for one failure, in one transaction.
+	ActRule(ctx context.Context, id int64, t Turn) (Acting, error)
 	// GroupHistory returns the newest n lines of a group, newest first.
 	GroupHistory(ctx context.Context, fingerprint string, n int) ([]GroupEvent, error)
 	// ApproveJob approves a job that another person made, so that a desk takes it.

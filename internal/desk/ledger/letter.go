@@ -136,6 +136,9 @@ type Audit struct {
 	Was     []byte
 	// Withheld says that Original and Diff, or Was, are there and are not shown.
 	Withheld bool
+	// Fingerprint is that of the group, in a line about a group, which has no LetterID. Rule is its rule; 0: none.
+	Fingerprint string
+	Rule        int64
 }
 
 // Sending is a row of the outbox: one retry of one dead letter.
@@ -176,5 +179,6 @@ type Actor struct {
 	Name    string // never empty
 	Why     string // one line; people must give it
 	Job     int64  // 0: none
+	Rule    int64  // that moves the letter; 0: none
 	Vouched bool   // a desk verified the name by a token or a certificate; else a program claimed it
 }

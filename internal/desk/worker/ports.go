@@ -69,9 +69,10 @@ type Table interface {
 	Lookup(ctx context.Context, sought []Sought) ([]Found, error)
 }
 
-// Counter counts dead letters by state for gauges. It is a part of [ledger.Reader].
+// Counter counts dead letters for gauges: by state, and those that are snoozed. Each [ledger.Book] is one.
 type Counter interface {
 	Counts(ctx context.Context, f ledger.Filter) (map[ledger.State]int64, error)
+	Snoozed(ctx context.Context) (int64, error)
 }
 
 // Observer receives reports. It changes nothing, never blocks and is safe for concurrent use.

@@ -55,7 +55,6 @@ func (a *Alerts) checkUnresolved(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	a.cfg.Observer.Snoozed(snoozed)
 	open := counts[ledger.Pending] + counts[ledger.Processing] + counts[ledger.Failed]
 	level := max(0, open-snoozed) // a snooze mutes alerts
 	if level < a.cfg.Threshold {

@@ -137,10 +137,16 @@ func (u *Upkeep) remove(ctx context.Context) error {
 	})
 }
 
+// count is for each desk: a gauge of a desk that counts no more would stay as it was.
 func (u *Upkeep) count(ctx context.Context) error {
 	n, err := u.cfg.Counter.Counts(ctx, ledger.Filter{})
+	if err != nil {
+		return err
+	}
+	u.observer.Letters(n)
+	snoozed, err := u.cfg.Counter.Snoozed(ctx)
 	if err == nil {
-		u.observer.Letters(n)
+		u.observer.Snoozed(snoozed)
 	}
 	return err
 }

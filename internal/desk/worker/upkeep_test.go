@@ -80,6 +80,8 @@ func (d *duties) Counts(context.Context, ledger.Filter) (map[ledger.State]int64,
 	return map[ledger.State]int64{ledger.Pending: 7}, d.call("counts")
 }
 
+func (d *duties) Snoozed(context.Context) (int64, error) { return 4, d.call("snoozed") }
+
 func upkeeping(t *testing.T, cfg UpkeepConfig, d *duties, span time.Duration) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), span)
@@ -109,6 +111,9 @@ func TestUpkeep_Intervals(t *testing.T) {
 		}
 		if n := testutil.ToFloat64(m.letters.WithLabelValues("PENDING")); n != 7 {
 			t.Errorf("the gauge says %v", n)
+		}
+		if n := testutil.ToFloat64(m.snoozed); n != 4 || d.calls["duty alerts"] != 0 {
+			t.Errorf("the gauge of snoozed ones says %v", n)
 		}
 		if n := testutil.ToFloat64(m.unarchived); n != 3 {
 			t.Errorf("%v closed dead letters wait for an archive", n)

@@ -29,6 +29,9 @@ const auditColumns = `audit_id, at, dead_letter_id, act, coalesce(from_state::te
 // Audits implements [ledger.Auditor]. It looks back for 700 ms, and says how far it came.
 func (l *Ledger) Audits(ctx context.Context, q ledger.AuditQuery) (found ledger.Audits, err error) {
 	q.Limit = min(max(q.Limit, 1), ledger.MostAudits)
+	if q.Groups {
+		return l.groupAudits(ctx, q)
+	}
 	err = l.look(ctx, "read the audit", func(ctx context.Context, tx pgx.Tx) error {
 		found = ledger.Audits{}
 		w := auditWalk{tx: tx, q: q, up: q.After > 0, size: auditWindow}
@@ -38,6 +41,68 @@ func (l *Ledger) Audits(ctx context.Context, q ledger.AuditQuery) (found ledger.
 		slices.Reverse(found.Lines)
 	}
 	return found, err
+}
+
+// groupAudits reads the audit of groups. People and rules write a line for each of their acts, so it is short.
+func (l *Ledger) groupAudits(ctx context.Context, q ledger.AuditQuery) (found ledger.Audits, err error) {
+	var args []any
+	order, of := " DESC", []string{auditSQL("a.", q, &args)}
+	if q.Fingerprint != "" {
+		of = append(of, "g.fingerprint = "+db.Arg(&args, db.Text(q.Fingerprint))+"::text")
+	}
+	switch {
+	case q.After > 0:
+		order, of = "", append(of, "a.audit_id > "+db.Arg(&args, q.After)+"::bigint")
+	case q.Before > 0:
+		of = append(of, "a.audit_id < "+db.Arg(&args, q.Before)+"::bigint")
+	}
+	sql := `SELECT a.audit_id, a.at, g.fingerprint, a.act, coalesce(a.rule_id, 0), a.actor, a.why, a.login::text, coalesce(a.application, ''), coalesce(host(a.client), '')
+		FROM dead_letter_group_audit a JOIN dead_letter_groups g USING (group_id) WHERE ` + allOf(of) + ` ORDER BY a.audit_id` + order + ` LIMIT ` + db.Arg(&args, q.Limit+1) + `::int`
+	err = l.look(ctx, "read the audit of groups", func(ctx context.Context, tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, sql, args...)
+		if err != nil {
+			return err
+		}
+		found.Lines, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (a ledger.Audit, err error) {
+			err = r.Scan(&a.ID, &a.At, &a.Fingerprint, &a.Act, &a.Rule, &a.By, &a.Why, &a.Login, &a.Application, &a.Client)
+			a.At = a.At.UTC()
+			return a, err
+		})
+		return err
+	})
+	if err != nil {
+		return ledger.Audits{}, err
+	}
+	if len(found.Lines) > q.Limit {
+		found.Lines = found.Lines[:q.Limit]
+		found.Next = found.Lines[q.Limit-1].ID
+	}
+	if q.After > 0 {
+		slices.Reverse(found.Lines)
+	}
+	return found, nil
+}
+
+// auditSQL is the condition on author, act and time of a line.
+func auditSQL(alias string, q ledger.AuditQuery, args *[]any) string {
+	var of []string
+	if q.By != "" {
+		of = append(of, alias+"actor = "+db.Arg(args, q.By)+"::text")
+	}
+	if len(q.Acts) > 0 {
+		acts := make([]string, len(q.Acts))
+		for i, a := range q.Acts {
+			acts[i] = string(a)
+		}
+		of = append(of, alias+"act = ANY("+db.Arg(args, acts)+"::text[])")
+	}
+	if !q.Since.IsZero() {
+		of = append(of, alias+"at >= "+db.Arg(args, q.Since)+"::timestamptz")
+	}
+	if !q.Until.IsZero() {
+		of = append(of, alias+"at < "+db.Arg(args, q.Until)+"::timestamptz")
+	}
+	return allOf(of)
 }
 
 // auditWalk reads window after window, away from where it began.
@@ -90,22 +155,7 @@ func (w *auditWalk) window(ctx context.Context, n int) ([]ledger.Audit, error) {
 		from, to, order = w.at+1, w.at+w.size, ""
 	}
 	sql := `SELECT ` + auditColumns + ` FROM dead_letter_audit WHERE audit_id BETWEEN ` + db.Arg(&args, from) + `::bigint AND ` + db.Arg(&args, to) + `::bigint`
-	if w.q.By != "" {
-		sql += ` AND actor = ` + db.Arg(&args, w.q.By) + `::text`
-	}
-	if len(w.q.Acts) > 0 {
-		acts := make([]string, len(w.q.Acts))
-		for i, a := range w.q.Acts {
-			acts[i] = string(a)
-		}
-		sql += ` AND act = ANY(` + db.Arg(&args, acts) + `::text[])`
-	}
-	if !w.q.Since.IsZero() {
-		sql += ` AND at >= ` + db.Arg(&args, w.q.Since) + `::timestamptz`
-	}
-	if !w.q.Until.IsZero() {
-		sql += ` AND at < ` + db.Arg(&args, w.q.Until) + `::timestamptz`
-	}
+	sql += ` AND ` + auditSQL("", w.q, &args)
 	rows, err := w.tx.Query(ctx, sql+` ORDER BY audit_id`+order+` LIMIT `+db.Arg(&args, n)+`::int`, args...)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ package ledgerdb_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -85,4 +86,49 @@ func orNil(t time.Time) *time.Time {
 		return nil
 	}
 	return &t
+}
+
+// TestAudits_OfGroupsAndRules: people and rules are found by their exact names, in both audits, and pages have each line once.
+func TestAudits_OfGroupsAndRules(t *testing.T) {
+	t.Parallel()
+	d, all := threeLetters(t)
+	r := d.ruled(ledger.Rule{Act: ledger.Closed, Topic: original, Most: 2})
+	d.turn(r)
+	d.turn(r) // it stops itself
+	check(t, d.AssignGroup(t.Context(), fingerprint, "oleg", by("mara")))
+	found, err := d.Audits(t.Context(), ledger.AuditQuery{By: r.Actor().Name, Acts: ledger.PeopleActs(), Limit: 10})
+	check(t, err)
+	var ids []string
+	for _, a := range found.Lines {
+		ids = append(ids, a.LetterID)
+	}
+	slices.Sort(ids)
+	same(t, ids, []string{min(all[0].ID, all[1].ID), max(all[0].ID, all[1].ID)})
+	for _, c := range []struct {
+		q    ledger.AuditQuery
+		want []ledger.Act
+	}{
+		{ledger.AuditQuery{}, []ledger.Act{ledger.Assigned, "rule_stopped", "rule_added"}}, {ledger.AuditQuery{By: r.Actor().Name}, []ledger.Act{"rule_stopped"}}, {ledger.AuditQuery{By: "ann"}, []ledger.Act{"rule_added"}},
+		{ledger.AuditQuery{Fingerprint: fingerprint, Acts: []ledger.Act{ledger.Assigned}}, []ledger.Act{ledger.Assigned}}, {ledger.AuditQuery{Fingerprint: strings.Repeat("0", 16)}, nil},
+		{ledger.AuditQuery{Until: time.Now().Add(-time.Hour)}, nil}, {ledger.AuditQuery{Since: time.Now().Add(-time.Hour)}, []ledger.Act{ledger.Assigned, "rule_stopped", "rule_added"}},
+	} {
+		var down []ledger.Act
+		for c.q.Groups, c.q.Limit = true, 1; ; {
+			found, err := d.Audits(t.Context(), c.q)
+			check(t, err)
+			for i := range found.Lines {
+				a := &found.Lines[i]
+				if down = append(down, a.Act); !c.q.Fits(a) || a.Fingerprint != fingerprint || a.Login == "" || (a.Rule == r.ID) == (a.Act == ledger.Assigned) {
+					t.Errorf("%+v", a)
+				}
+			}
+			if c.q.Before = found.Next; found.Next == 0 {
+				break
+			}
+		}
+		same(t, down, c.want)
+	}
+	found, err = d.Audits(t.Context(), ledger.AuditQuery{Groups: true, After: 1, Limit: 1})
+	check(t, err)
+	same(t, []any{len(found.Lines), found.Next}, []any{1, found.Lines[0].ID})
 }

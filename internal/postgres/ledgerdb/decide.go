@@ -26,13 +26,18 @@ const (
 		FROM (SELECT outbox_id FROM dead_letter_outbox
 			WHERE dead_letter_id = ANY($1::text[]) AND outcome = 'refused' AND look_at IS NOT NULL ORDER BY outbox_id FOR UPDATE) n
 		WHERE o.outbox_id = n.outbox_id`
-	retrySQL = `WITH moved AS (
+	retrySQL = movedSQL + `
+	INSERT INTO dead_letter_outbox (dead_letter_id, topic, key_hash, value_hash, actor, job_id) ` + toSendSQL + toSendOrderSQL
+	// A retry of a rule says which, so that its end is found by an index.
+	retryByRuleSQL = movedSQL + `
+	INSERT INTO dead_letter_outbox (dead_letter_id, topic, key_hash, value_hash, actor, job_id, rule_id) ` + toSendSQL + `, $6::bigint` + toSendOrderSQL
+	movedSQL = `WITH moved AS (
 		UPDATE dead_letters SET state = 'PROCESSING', changed_at = clock_timestamp(), changed_by = $2::text, changed_act = 'retried', why = $3::text,
 			owner = $2::text, lease_until = clock_timestamp() + $4::interval, job_id = coalesce(nullif($5::bigint, 0), job_id)
 		WHERE dead_letter_id = ANY($1::text[]) AND state IN ('PENDING', 'FAILED')
-		RETURNING dead_letter_id, origin_topic, origin_partition, origin_offset, origin_index, key, value)
-	INSERT INTO dead_letter_outbox (dead_letter_id, topic, key_hash, value_hash, actor, job_id)
-	SELECT dead_letter_id, origin_topic, hashtextextended(encode(key, 'hex'), 0), coalesce(sha256(value), ''), $2::text, nullif($5::bigint, 0)
+		RETURNING dead_letter_id, origin_topic, origin_partition, origin_offset, origin_index, key, value)`
+	toSendSQL      = `SELECT dead_letter_id, origin_topic, hashtextextended(encode(key, 'hex'), 0), coalesce(sha256(value), ''), $2::text, nullif($5::bigint, 0)`
+	toSendOrderSQL = `
 	FROM moved ORDER BY origin_topic, origin_partition, origin_offset, origin_index, dead_letter_id
 	RETURNING outbox_id`
 	resolveSQL = `UPDATE dead_letters SET state = 'RESOLVED', changed_at = clock_timestamp(), changed_by = $2::text, changed_act = 'closed', why = $3::text,
@@ -140,7 +145,11 @@ func retry(ctx context.Context, tx pgx.Tx, ids []string, lease time.Duration, by
 	if err := takeBack(ctx, tx, ids); err != nil {
 		return nil, err
 	}
-	rows, err := tx.Query(ctx, retrySQL, ids, db.Text(by.Name), db.Text(by.Why), lease, by.Job)
+	sql, args := retrySQL, []any{ids, db.Text(by.Name), db.Text(by.Why), lease, by.Job}
+	if by.Rule != 0 {
+		sql, args = retryByRuleSQL, append(args, by.Rule)
+	}
+	rows, err := tx.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, err
 	}

@@ -6,13 +6,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"pgregory.net/rapid"
 
 	"docket/internal/desk/ledger"
+	"docket/internal/postgres/ledgerdb"
 	"docket/internal/testkit/pgtest"
 )
 
@@ -31,10 +34,13 @@ func (d *ledgerDB) ruled(r ledger.Rule) ledger.Rule {
 	return made
 }
 
+// wide is a turn that looks at all letters of a small ledger.
+var wide = ledger.Turn{Look: 1000, Move: 100, Lease: soon}
+
 // turn is one turn of a rule.
 func (d *ledgerDB) turn(r ledger.Rule) ledger.Acting {
 	d.T.Helper()
-	a, err := d.ActRule(context.Background(), r.ID, 100, soon)
+	a, err := d.ActRule(context.Background(), r.ID, wide)
 	check(d.T, err)
 	return a
 }
@@ -131,7 +137,7 @@ func TestRule_TwoDesksAtOnce(t *testing.T) {
 	for range 4 {
 		desks.Go(func() {
 			for range 10 {
-				a, err := d.ActRule(context.Background(), r.ID, 7, soon)
+				a, err := d.ActRule(context.Background(), r.ID, ledger.Turn{Look: 100, Move: 7, Lease: soon})
 				if err != nil {
 					t.Error(err)
 				}
@@ -148,6 +154,65 @@ func TestRule_TwoDesksAtOnce(t *testing.T) {
 	same(t, sum, 50)
 	same(t, d.Text(`SELECT count(*) || ' ' || count(DISTINCT dead_letter_id) FROM dead_letter_outbox`), "50 50")
 	same(t, d.Text(`SELECT count(*) || ' ' || count(outbox_id) FROM dead_letter_rule_acts`), "50 50")
+}
+
+// TestRule_TurnIsBounded: letters that a rule may not move cost each turn no more than its look, and do not hide those behind them.
+func TestRule_TurnIsBounded(t *testing.T) {
+	t.Parallel()
+	for _, act := range []ledger.Act{ledger.Retried, ledger.Closed} {
+		t.Run(string(act), func(t *testing.T) {
+			t.Parallel()
+			d := newLedger(t)
+			var all []ledger.Letter
+			for i := range int64(30) {
+				l := letter(i, fmt.Sprint(i))
+				l.FirstFailedAt = noon.Add(time.Duration(i/4) * time.Second) // some at the same moment
+				all = append(all, l)
+			}
+			d.Entered(all...)
+			r := d.ruled(ledger.Rule{Act: act, Failures: 100})
+			d.Exec(t, fmt.Sprintf(`INSERT INTO dead_letter_rule_acts SELECT %d, dead_letter_id, 0 FROM dead_letters WHERE first_failed_at < '%s'`, r.ID, noon.Add(6*time.Second).Format(time.RFC3339Nano)))
+			turn := ledger.Turn{Look: 10, Move: 4, Lease: soon}
+			var moved []int
+			for range 6 { // 24 of 30 are not due
+				a, err := d.ActRule(t.Context(), r.ID, turn)
+				check(t, err)
+				moved = append(moved, a.Moved)
+				if turn.After = a.Next; !a.More {
+					break
+				}
+			}
+			same(t, moved, []int{0, 0, 4, 2})
+			same(t, turn.After, ledger.Mark{})
+		})
+	}
+}
+
+// TestRule_ReadsByIndexes: the reads of a turn do not grow with the letters that the rule moved before, nor with those of other groups.
+func TestRule_ReadsByIndexes(t *testing.T) {
+	t.Parallel()
+	d := newLedger(t)
+	d.Entered(letter(1, "1"))
+	tx, err := pgxConnect(t, d.URL).Begin(t.Context())
+	check(t, err)
+	_, err = tx.Exec(t.Context(), ledgerdb.OrderedSQL)
+	check(t, err)
+	chosen, ends := []any{1, 1, "", time.Duration(0), noon, "", 10, 5}, []any{1, 5}
+	for _, c := range []struct {
+		sql, index string
+		args       []any
+	}{
+		{ledgerdb.ChosenToRetrySQL, "Index Scan using dead_letters_first ", chosen}, {ledgerdb.ChosenToCloseSQL, "Index Scan using dead_letters_first ", chosen},
+		{ledgerdb.RuleEndsSQL, "Scan Backward using dead_letter_outbox_rule ", ends}, {ledgerdb.RuleOpenSQL, "Scan using dead_letter_outbox_rule ", ends},
+	} {
+		lines, err := tx.Query(t.Context(), `EXPLAIN `+c.sql, append([]any{pgx.QueryExecModeSimpleProtocol}, c.args...)...)
+		check(t, err)
+		all, err := pgx.CollectRows(lines, pgx.RowTo[string])
+		check(t, err)
+		if plan := strings.Join(all, "\n"); !strings.Contains(plan, c.index) || strings.Contains(plan, "Seq Scan on dead_letter") {
+			t.Errorf("%s is not by %s\n%s", c.sql, c.index, plan)
+		}
+	}
 }
 
 func TestRule_SnoozeAndScheduleGiveWay(t *testing.T) {
@@ -312,7 +377,7 @@ func TestRule_AlikeEngine(t *testing.T) {
 					want++
 				}
 			}
-			a, err := d.ActRule(context.Background(), r.ID, 100, soon)
+			a, err := d.ActRule(context.Background(), r.ID, wide)
 			if err != nil || a.Moved != want {
 				rt.Fatalf("rule %d, %s of %q: moved %d, want %d: %v", r.ID, r.Act, r.Topic, a.Moved, want, err)
 			}

@@ -78,7 +78,7 @@ func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg prom
 	if all := p.parts.everywhere; all != nil {
 		decisions, states, look, answers = all.Decisions, all.States, lookup.NewShared(all.Look), p.watchShards(all)
 	}
-	calendar := calendarOf(rows, days, time.Now)
+	calendar := Calendar(rows, days, time.Now)
 	if s.Share() != nil || p.parts.everywhere != nil { // each shard has days of its own
 		calendar = nil
 	}

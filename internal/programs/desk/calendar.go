@@ -12,9 +12,9 @@ import (
 // mostShelved limits the archived days of a calendar.
 const mostShelved = 1000
 
-// calendarOf joins the days of the database with those of the storage. If either cannot be read, the answer has the
+// Calendar joins the days of the database with those of the storage. If either cannot be read, the answer has the
 // other, and says so.
-func calendarOf(rows *historydb.Reader, days *cold.Days, now func() time.Time) func(ctx context.Context) (archive.Calendar, error) {
+func Calendar(rows *historydb.Reader, days *cold.Days, now func() time.Time) func(ctx context.Context) (archive.Calendar, error) {
 	return func(ctx context.Context) (archive.Calendar, error) {
 		today := archive.DayOf(now())
 		held, err := rows.Holdings(ctx, today)

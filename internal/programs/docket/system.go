@@ -76,8 +76,13 @@ func openOne(env cli.Env, s config.Settings, open func(string) (archive.Shelf, e
 	if unsafe := (*cache.UnsafeError)(nil); errors.As(days.CacheFault, &unsafe) {
 		_, _ = fmt.Fprintf(env.Stderr, "%s: %v; %s\n", env.Program, unsafe, unsafe.Hint()) // the command answers without it
 	}
+	calendar := desk.Calendar(decisions, days, time.Now)
+	if s.Share() != nil { // each shard has days of its own
+		calendar = nil
+	}
 	return &frame.System{
-		Book: book, Trial: desk.NewTrial(s, book, db), Decisions: inspect.Decisions(decisions, days), States: decisions,
+		Calendar: calendar,
+		Book:     book, Trial: desk.NewTrial(s, book, db), Decisions: inspect.Decisions(decisions, days), States: decisions,
 		Complete: desk.CompleteOnce(s, decisions), Close: func() { days.Close(); db.Close() },
 		Backlog: func(ctx context.Context) (worker.Backlog, error) { return desk.Backlog(ctx, s) },
 		Days:    historydb.NewArchives(db.DB), Letters: historydb.NewLetterArchives(db.DB), Shelf: open, Look: inspect.Looking(s, db, inspect.Sight{Shelf: open, Days: days}),

@@ -33,6 +33,7 @@ type Book struct {
 	proposals    map[int64]*proposal
 	lastProposal int64
 	growth       growth
+	rules        rules
 }
 
 // sending is a row of the outbox.
@@ -66,10 +67,12 @@ type note struct {
 
 // New makes an empty ledger.
 func New() *Book {
-	return &Book{
+	b := &Book{
 		letters: map[string]*ledger.Entry{}, sendings: map[int64]*sending{}, duties: map[string]*duty{}, notes: map[string]note{}, jobs: map[int64]*job{},
 		entered: map[ledger.Found]bool{}, keep: 7 * 24 * time.Hour, proposals: map[int64]*proposal{},
 	}
+	b.rules = newRules(b)
+	return b
 }
 
 // Keep sets how long RESOLVED letters stay at least, instead of 7 days.

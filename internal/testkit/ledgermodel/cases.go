@@ -202,7 +202,7 @@ func (c *Cases) ApproveRule(_ context.Context, id int64, by ledger.Actor) (ledge
 		switch {
 		case r.State != ledger.RuleProposed:
 			return &ledger.ProposalError{ID: id, Because: ledger.BecauseEnded, Of: "rule"}
-		case r.By == by.Name:
+		case SamePerson(r.By, by.Name):
 			return &ledger.ProposalError{ID: id, Because: ledger.BecauseName, Of: "rule"}
 		}
 		r.State, r.Approved = ledger.RuleActive, ledger.Decided{By: by.Name, Why: by.Why, At: c.now()}
@@ -239,7 +239,7 @@ func (c *Cases) Rules(_ context.Context, fingerprint string, all bool, n int) (l
 }
 
 // ActRule implements [ledger.Cases]. It moves nothing.
-func (c *Cases) ActRule(context.Context, int64, int, time.Duration) (ledger.Acting, error) {
+func (c *Cases) ActRule(context.Context, int64, ledger.Turn) (ledger.Acting, error) {
 	return ledger.Acting{}, nil
 }
 
@@ -270,7 +270,7 @@ func (c *Cases) ApproveJob(_ context.Context, id int64, by ledger.Actor) (ledger
 		return ledger.Job{}, ledger.ErrNotFound
 	case j.State != ledger.JobProposed:
 		return ledger.Job{}, &ledger.ProposalError{ID: id, Because: ledger.BecauseEnded, Of: "job"}
-	case j.Operator == by.Name:
+	case SamePerson(j.Operator, by.Name):
 		return ledger.Job{}, &ledger.ProposalError{ID: id, Because: ledger.BecauseName, Of: "job"}
 	}
 	j.State, j.ApprovedBy = ledger.JobWaiting, by.Name

@@ -18,7 +18,7 @@ type job struct {
 	removed    map[ledger.SendingOutcome]int64 // retries that left the ledger with their letters, by outcome
 }
 
-// RetryMatching implements [ledger.Decider]. It supports Kind, States and AttemptsBelow of the filter.
+// RetryMatching implements [ledger.Decider]. It supports Kind, States, AttemptsBelow and Free of the filter.
 func (b *Book) RetryMatching(ctx context.Context, f ledger.Filter, before time.Time, n int, lease time.Duration, by ledger.Actor) (ids []int64, err error) {
 	err = b.matching(ctx, f, before, n, by, func(free []*ledger.Entry, now time.Time) { ids = b.retry(free, lease, by, now) })
 	return ids, err
@@ -49,7 +49,7 @@ func (b *Book) matching(ctx context.Context, f ledger.Filter, before time.Time, 
 	defer end()
 	var free []*ledger.Entry
 	for _, e := range b.letters {
-		if chosen(f, e) && e.ChangedAt.Before(before) && (by.Job == 0 || e.Job != by.Job) {
+		if chosen(f, e) && !(f.Free && b.governed(e, now)) && e.ChangedAt.Before(before) && (by.Job == 0 || e.Job != by.Job) {
 			free = append(free, e)
 		}
 	}
@@ -165,7 +165,7 @@ func (b *Book) StopJob(ctx context.Context, id int64, why string, by ledger.Acto
 
 // ApproveJob implements [ledger.Cases]. It goes by names alone.
 func (b *Book) ApproveJob(ctx context.Context, id int64, by ledger.Actor) (ledger.Job, error) {
-	return b.turn(ctx, id, func(j *job) bool { return j.State == ledger.JobProposed && j.Operator != by.Name }, func(j *job, _ time.Time) {
+	return b.turn(ctx, id, func(j *job) bool { return j.State == ledger.JobProposed && !SamePerson(j.Operator, by.Name) }, func(j *job, _ time.Time) {
 		j.State, j.ApprovedBy, j.Note = ledger.JobWaiting, by.Name, ""
 	}, func(j *job) error {
 		if j == nil {

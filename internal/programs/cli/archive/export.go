@@ -25,7 +25,7 @@ type export struct {
 }
 
 // Command makes the command that archives days; it holds those that list and verify archives.
-func Command(call frame.Call) *cobra.Command {
+func Command(call, asking frame.Call) *cobra.Command {
 	x := &export{base: base{Call: call}}
 	c := &cobra.Command{
 		Use: "archive {--day DAY | --older-than DAYS | --dead-letters [--day DAY]} [flags]", Short: "Export whole days of decisions, then drop them from the table", DisableFlagsInUseLine: true,
@@ -59,7 +59,7 @@ func Command(call frame.Call) *cobra.Command {
 	frame.Usage(c, []string{"DOCKET_DATABASE_URL", "DOCKET_ARCHIVE_TO"}, "all days are archived; or no day is that old; or you answered no", "at least one day failed, or the command failed")
 	frame.Complete(c, map[string]frame.Completion{"format": frame.Fixed([]string{formatParquet, formatLines})})
 	c.RunE = x.Run(x.check)
-	c.AddCommand(listCommand(call), verifyCommand(call))
+	c.AddCommand(listCommand(call), daysCommand(asking), verifyCommand(call))
 	return c
 }
 

@@ -40,6 +40,8 @@ type System struct {
 	Days archive.Table
 	// Letters is the ledger, to be archived and restored; nil: there is none.
 	Letters archive.LettersTable
+	// Calendar says where the decisions of each day are; nil: nothing knows it.
+	Calendar func(ctx context.Context) (archive.Calendar, error)
 	// Shelf opens where archives lie: a directory, or s3://bucket/prefix.
 	Shelf func(where string) (archive.Shelf, error)
 	// RestoreLimit opens the limit on rows of a restore, until closed is called. Without a limit it is nil, or returns a

@@ -85,7 +85,7 @@ func (w *world) overDesk(t *testing.T, role string) *world {
 	}
 	ports := api.Ports{
 		Question: reader.Question{Subject: spec},
-		Book:     w.book, Horizon: horizonOf(w.horizon), Backlog: sys.Backlog, Decisions: sys.Decisions, States: sys.States, Complete: sys.Complete,
+		Book:     w.book, Horizon: horizonOf(w.horizon), Backlog: sys.Backlog, Calendar: sys.Calendar, Decisions: sys.Decisions, States: sys.States, Complete: sys.Complete,
 		Elsewhere: func(ctx context.Context, id string) (lookup.Answer, error) { return sys.Look.Find(ctx, id), nil },
 		WhereIs: func(context.Context, string) (api.Whereabouts, error) {
 			return api.Whereabouts{Text: "decision-logs/0/7, 1 decision\n", Report: []byte(`{"records":[]}`), Settled: true}, nil
@@ -144,6 +144,8 @@ func TestDesk_SameDeadLetters(t *testing.T) {
 		"list": "dlq list", "filtered": "dlq list --code 23514 --state failed,processing --limit 1", "none": "dlq list --code 99999", "groups": "dlq groups",
 		"show": "dlq show " + all[0].ID[:8], "failed": "dlq show " + all[5].ID, "processing": "dlq show " + all[6].ID, "resolved": "dlq show " + all[9].ID,
 		"payload": "dlq show " + all[0].ID + " --payload --history", "unreadable": "dlq show " + all[7].ID + " --payload", "raw": "dlq show " + all[7].ID + " --raw",
+		"audit": "dlq audit", "all acts": "dlq audit --act all -n 3", "more": "dlq audit --act all --before 5", "an act": "dlq audit --act closed --actor mara", "none audited": "dlq audit --actor nobody",
+		"groups audited": "dlq audit --groups", "a group audited": "dlq audit --groups --act assigned --group " + all[0].Fingerprint[:6], "days": "archive days", "fewer days": "archive days -n 1 --before 2026-11-02",
 		"jobs": "jobs list", "job": "jobs show 3", "stopped": "jobs show 2", "absent": "jobs show 99", "absent letter": "dlq show ffffff", "surplus": "dlq surplus", "report": "report --no-horizon",
 		"retry": "dlq retry " + all[0].ID + " --operator mara --detach", "refused": "dlq retry " + all[6].ID + " " + all[1].ID + " --operator mara --detach",
 		"resolve": "dlq resolve " + all[0].ID + " --operator mara --note done", "stop": "jobs stop 3 --operator mara", "resume": "jobs resume 2 --operator adam",
@@ -155,7 +157,7 @@ func TestDesk_SameDeadLetters(t *testing.T) {
 				if name == "resume" {
 					role = "admin"
 				}
-				both(t, role, func() *world { return &world{book: jobbed(), horizon: horizons()} }, strings.Fields(args+how)...)
+				both(t, role, func() *world { return &world{book: jobbed(), horizon: horizons(), calendar: calendar} }, strings.Fields(args+how)...)
 			})
 		}
 	}

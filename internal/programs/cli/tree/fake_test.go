@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -175,6 +176,34 @@ func (b *book) Claims(_ context.Context, id string, n int) (all []ledger.Entry, 
 		}
 	}
 	return all, b.fails
+}
+
+// Audits numbers the lines of all letters by their time.
+func (b *book) Audits(_ context.Context, q ledger.AuditQuery) (found ledger.Audits, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var all []ledger.Audit
+	for _, id := range slices.Sorted(maps.Keys(b.audits)) {
+		all = append(all, b.audits[id]...)
+	}
+	slices.SortStableFunc(all, func(x, y ledger.Audit) int { return x.At.Compare(y.At) })
+	if q.Groups {
+		all = []ledger.Audit{{At: now, Fingerprint: deadLetters()[0].Fingerprint, Rule: 7, Act: "rule_added", By: "mara", Why: "flaky\x1b[31m", Login: "docket"}, {At: now, Fingerprint: deadLetters()[0].Fingerprint, Act: ledger.Assigned, By: "mara", Why: "to oleg: yours", Login: "docket"}}
+	}
+	for i := range all {
+		all[i].ID = int64(i + 1)
+	}
+	for _, a := range slices.Backward(all) {
+		switch {
+		case q.Before > 0 && a.ID >= q.Before || !q.Fits(&a):
+		case len(found.Lines) == q.Limit:
+			found.Next = found.Lines[q.Limit-1].ID
+			return found, b.fails
+		default:
+			found.Lines = append(found.Lines, a)
+		}
+	}
+	return found, b.fails
 }
 
 // History also lets time pass: a retry that was looked at often enough ends.

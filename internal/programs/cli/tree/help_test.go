@@ -81,6 +81,7 @@ func TestUse_CheckedBeforeSettings(t *testing.T) {
 	wrong := map[string][]string{
 		"archive":         {"", "--day x", "--older-than 90", "--older-than 90d --day 2026-08-01", "--older-than 90d", "--older-than 90d --operator mara", "x"},
 		"archive list":    {"x", ""},
+		"archive days":    {"x", "-n 0", "--before x"},
 		"archive verify":  {"", "--day x", "--day 2026-08-01 --all", "--all"},
 		"check":           {"x", "--bogus"},
 		"classify":        {"", "--bogus"},
@@ -100,6 +101,7 @@ func TestUse_CheckedBeforeSettings(t *testing.T) {
 		"dlq rules list": {"x", "--bogus"}, "dlq rules approve": {"", "x", "7", "7 --operator o"}, "dlq rules remove": {"", "x", "7", "7 --operator o"},
 		"dlq rules add": {"", "x --group 8d0e", "retry", "retry --group 8d0e", "retry --group 8d0e --until x", "retry --group 8d0e --until 1d", "retry --group 8d0e --until 1d --operator o"},
 		"jobs approve":  {"", "x", "1", "1 --operator o"},
+		"dlq audit":     {"x", "-n 0", "--since nonsense", "--act x", "--before x", "--group 8d0e"},
 		"dlq groups":    {"x", "--since nonsense", "--state x", "--fingerprint xyz1"},
 		"dlq list":      {"x", "--since nonsense", "--limit 0", "--all --limit 5", "--kind x"},
 		"dlq proposals": {"x", "1 2", "1 --all"},

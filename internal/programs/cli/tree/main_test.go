@@ -97,8 +97,9 @@ type world struct {
 	out, err buffer             // of the last call
 	trial    *trial
 	days     archive.Table
-	letters  archive.LettersTable // nil: nothing waits
-	complete *complete.Answers    // nil: nothing is said of it
+	calendar func(context.Context) (archive.Calendar, error) // nil: there is none
+	letters  archive.LettersTable                            // nil: nothing waits
+	complete *complete.Answers                               // nil: nothing is said of it
 	topics   func() (lookup.Topics, func(), error)
 	spools   []string
 	shelf    archive.Shelf
@@ -172,7 +173,7 @@ func (w *world) call(args ...string) result {
 
 // open makes the system of the world.
 func (w *world) open(settings config.Settings) *frame.System {
-	sys := &frame.System{Book: w.book, Complete: w.complete, Decisions: w.store, Days: w.days, Letters: w.letters, Shelf: func(where string) (archive.Shelf, error) { return archive.Dir(where), nil }, Horizon: func(context.Context, time.Time) ([]worker.HorizonLine, error) { return w.horizon, nil }}
+	sys := &frame.System{Book: w.book, Complete: w.complete, Calendar: w.calendar, Decisions: w.store, Days: w.days, Letters: w.letters, Shelf: func(where string) (archive.Shelf, error) { return archive.Dir(where), nil }, Horizon: func(context.Context, time.Time) ([]worker.HorizonLine, error) { return w.horizon, nil }}
 	sys.Backlog = func(ctx context.Context) (worker.Backlog, error) {
 		if w.backlog == nil {
 			return worker.Backlog{}, nil

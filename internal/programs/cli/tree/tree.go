@@ -65,7 +65,7 @@ func (t *tree) root() *cobra.Command {
 	}{
 		{"read", "Read decisions", []*cobra.Command{logs.Search(t.Call), logs.Why(t.Call), logs.Diff(t.Call), logs.Stats(t.Call), logs.State(t.Call), logs.Flips(t.Call), reused["where-is"]}},
 		{"letters", "Dead letters", []*cobra.Command{t.dlq(), t.jobs(), letters.Report(t.Call), reused["classify"]}},
-		{"archive", "Archive", []*cobra.Command{archive.Command(t.OnDatabase()), archive.Restore(t.OnDatabase())}},
+		{"archive", "Archive", []*cobra.Command{archive.Command(t.OnDatabase(), t.Call), archive.Restore(t.OnDatabase())}},
 		{"operate", "Operate", []*cobra.Command{reused["check"], t.topics(), reused["migrate"], reused["verify"], reused["health"], settingsTopic(t.Call), t.config(), t.contexts(), reused["version"]}},
 		{"run", "Run", t.daemons()},
 	} {
@@ -89,7 +89,7 @@ func (t *tree) dlq() *cobra.Command {
 		Long: "List, explain, retry, edit and resolve dead letters: records that could not be stored.\n\n" +
 			"Name them by id (its first 6 or more characters are enough), or select many by filter flags.",
 		Example: "  docket dlq groups\n  docket dlq show 3f9a0c1e77b2\n  docket dlq retry 3f9a0c1e77b2 --dry-run",
-	}, letters.List(t.Call), letters.Groups(t.Call), letters.Show(t.Call), letters.Retry(t.Call), edits.Edit(t.Call), edits.Proposals(t.Call), edits.Approve(t.Call), edits.Reject(t.Call), letters.Resolve(t.Call), letters.Reopen(t.Call), letters.Assign(t.Call), letters.Snooze(t.Call), t.rules(), letters.Surplus(t.Call))
+	}, letters.List(t.Call), letters.Groups(t.Call), letters.Show(t.Call), letters.Retry(t.Call), edits.Edit(t.Call), edits.Proposals(t.Call), edits.Approve(t.Call), edits.Reject(t.Call), letters.Resolve(t.Call), letters.Reopen(t.Call), letters.Assign(t.Call), letters.Snooze(t.Call), t.rules(), letters.Audit(t.Call), letters.Surplus(t.Call))
 }
 
 // rules holds the commands on rules.
