@@ -37,6 +37,7 @@ func (c *copyReader) Read(p []byte) (int, error) {
 		default:
 			r := &c.rows[c.at[c.next]]
 			if c.sent == 0 {
+				c.ahead()
 				if n, fits := wholeRow(p[w.n:], r); fits {
 					w.n += n
 					c.next++

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -247,4 +248,27 @@ func BenchmarkCopyRows(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(rows)), "ns/row")
+}
+
+// BenchmarkCopyRows_Apart has the rows of a batch in an order that is not that of memory, as a batch has them that is sorted by
+// random ids, and more of them than the caches near a core hold.
+func BenchmarkCopyRows_Apart(b *testing.B) {
+	const batches = 8
+	var all [batches]*copyReader
+	for i := range all {
+		rows, at := someRows(5000, 640)
+		rand.New(rand.NewPCG(1, uint64(i))).Shuffle(len(at), func(i, j int) { at[i], at[j] = at[j], at[i] })
+		all[i] = newCopyReader(rows, at)
+	}
+	buf := make([]byte, 64<<10-messageHead)
+	for b.Loop() {
+		for _, r := range all {
+			for reader := newCopyReader(r.rows, r.at); ; {
+				if _, err := reader.Read(buf); err != nil {
+					break
+				}
+			}
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*batches*5000), "ns/row")
 }
