@@ -28,7 +28,7 @@ END $$;
 GRANT USAGE ON SCHEMA :"schema" TO docket_desk, docket_desk_reader;
 
 GRANT SELECT ON dead_letters, dead_letter_decisions, dead_letter_groups, dead_letter_audit, dead_letter_outbox, dead_letter_jobs, dead_letter_job_ends, dead_letter_counts, dead_letter_days,
-    dead_letter_duties, dead_letter_notes, dead_letter_edits, dead_letter_proposals, decision_logs, decision_counts, decision_counts_days, decision_counts_mark,
+    dead_letter_duties, dead_letter_notes, dead_letter_edits, dead_letter_proposals, decision_logs, decision_counts, decision_counts_days, decision_counts_mark, decision_counts_left,
     decision_states, decision_flips, decision_states_mark, decision_states_paths, decision_states_revisions TO docket_desk_reader;
 GRANT SELECT ON dead_letter_growth, dead_letter_surplus TO docket_desk_reader, docket_desk;
 GRANT EXECUTE ON FUNCTION dead_letters_hour() TO docket_desk_reader, docket_desk;
@@ -37,7 +37,7 @@ GRANT SELECT ON dead_letter_rules, dead_letter_rule_acts, dead_letter_cases, dea
 GRANT INSERT, UPDATE ON dead_letter_rules, dead_letter_cases, dead_letter_group_cases TO docket_desk;
 GRANT INSERT ON dead_letter_rule_acts TO docket_desk;
 
-GRANT SELECT ON dead_letter_audit, dead_letter_moves, dead_letter_edits, dead_letter_proposals, dead_letter_job_ends, dead_letter_counts, dead_letter_days, decision_counts, decision_counts_days, decision_counts_mark TO docket_desk;
+GRANT SELECT ON dead_letter_audit, dead_letter_moves, dead_letter_edits, dead_letter_proposals, dead_letter_job_ends, dead_letter_counts, dead_letter_days, decision_counts, decision_counts_days, decision_counts_mark, decision_counts_left TO docket_desk;
 -- Rows of edited dead letters are marked by a function: it asks the ledger which rows these are.
 GRANT EXECUTE ON FUNCTION dead_letters_mark_edited(bigint, text[], timestamptz[], bytea[]) TO docket_desk;
 -- These functions say what an edit changes and whether it needs a second person. Other functions write and decide proposals, and check that two persons act.
@@ -68,4 +68,4 @@ GRANT EXECUTE ON FUNCTION dead_letters_admit(text[], text[], text[], int[], bigi
 
 -- Rights that earlier releases granted. A desk of such a release works without them, except for removing, summing up and counting.
 REVOKE DELETE ON dead_letters, dead_letter_outbox FROM docket_desk;
-REVOKE INSERT, UPDATE, DELETE ON dead_letter_job_ends, dead_letter_counts, dead_letter_days, decision_counts, decision_counts_days, decision_counts_mark FROM docket_desk;
+REVOKE INSERT, UPDATE, DELETE ON dead_letter_job_ends, dead_letter_counts, dead_letter_days, decision_counts, decision_counts_days, decision_counts_mark, decision_counts_left FROM docket_desk;

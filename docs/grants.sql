@@ -76,6 +76,9 @@ BEGIN
     IF to_regclass(format('%I.decision_counts', home)) IS NOT NULL THEN -- rates over time, where a desk counts
         EXECUTE format('GRANT SELECT ON %I.decision_counts, %1$I.decision_counts_days, %1$I.decision_counts_mark TO docket_read', home);
     END IF;
+    IF to_regclass(format('%I.decision_counts_left', home)) IS NOT NULL THEN
+        EXECUTE format('GRANT SELECT ON %I.decision_counts_left TO docket_read', home);
+    END IF;
     IF to_regclass(format('%I.decision_states', home)) IS NOT NULL THEN -- states of subjects, where a desk keeps them
         EXECUTE format('GRANT SELECT ON %I.decision_states, %1$I.decision_flips, %1$I.decision_states_mark TO docket_read', home);
     END IF;

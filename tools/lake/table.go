@@ -67,6 +67,10 @@ func (d *openDay) Settle(context.Context) error { return errReadOnly }
 
 func (d *openDay) Detach(context.Context, bool) error { return errReadOnly }
 
+func (d *openDay) Late(context.Context, func(context.Context, map[archive.Identity]bool) error) error {
+	return errReadOnly
+}
+
 func (d *openDay) Drop(context.Context, archive.Shape, archive.Total) (bool, error) {
 	return false, errReadOnly
 }

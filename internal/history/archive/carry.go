@@ -130,6 +130,9 @@ type OpenDay interface {
 	// most 2 s. It returns [UncountedError] if writers would wait long. It returns [UnfollowedError] if a desk keeps
 	// states and has not followed all decisions of the day, unless withoutStates.
 	Detach(ctx context.Context, withoutStates bool) error
+	// Late passes decisions of the detached partition in portions: those that were stored after an earlier archive took
+	// the day out. again deletes those that an earlier archive has, as that one counted them. Drop counts the others.
+	Late(ctx context.Context, again func(ctx context.Context, late map[Identity]bool) error) error
 	// Drop counts and hashes the detached partition, which nobody can change. It drops it if the total is want.
 	// Otherwise it changes nothing, and dropped is false.
 	Drop(ctx context.Context, shape Shape, want Total) (dropped bool, err error)
@@ -279,6 +282,9 @@ func (c *Carrier) Archive(ctx context.Context, day Day, keep bool) (done Archive
 			}
 			where = Leaving
 			c.tell(StepDetached)
+		}
+		if err := s.Late(ctx, c.again(day)); err != nil {
+			return done, err
 		}
 		want, err := m.Total()
 		if err != nil {

@@ -39,6 +39,10 @@ func (s *stepping) Read(_ context.Context, _ Shape, _ bool, each func(line []byt
 
 func (s *stepping) Sum(context.Context, Shape) (Total, error) { return totalOf(s.lines...), nil }
 
+func (s *stepping) Late(context.Context, func(context.Context, map[Identity]bool) error) error {
+	return nil
+}
+
 func (s *stepping) Drop(_ context.Context, _ Shape, want Total) (bool, error) {
 	s.dropped = want == totalOf(s.lines...)
 	return s.dropped, nil

@@ -15,7 +15,10 @@ const mostHaving = 500
 
 // Having looks for decisions by their identities, in the days of their times alone. The result has no other decisions, and each
 // identity once: that of the latest archive.
-func (d *Days) Having(ctx context.Context, of []reader.Spot) Found {
+func (d *Days) Having(ctx context.Context, of []reader.Spot) Found { return d.copies(ctx, of, false) }
+
+// copies is Having. With every archive, it returns what each of them has of an identity.
+func (d *Days) copies(ctx context.Context, of []reader.Spot, every bool) Found {
 	if len(of) == 0 {
 		return Found{}
 	}
@@ -50,7 +53,9 @@ func (d *Days) Having(ctx context.Context, of []reader.Spot) Found {
 	for i := range days {
 		for _, one := range answers[i] {
 			if at := reader.SpotOf(one); want[at] {
-				delete(want, at)
+				if !every {
+					delete(want, at)
+				}
 				found.Decisions = append(found.Decisions, one)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"docket/internal/record/verdict"
@@ -145,6 +146,29 @@ type Stats struct {
 	From   time.Time // of the step
 	Name   string    // the path or the service; empty: decisions without one; OtherPaths
 	Counts map[Verdict]int64
+}
+
+// Late is a decision that [Stats] counts and that an archive may have, too: it was stored after its day was archived.
+type Late struct {
+	Spot
+	StoredAt time.Time
+	From     time.Time // of its line
+	Name     string
+	Verdict  Verdict
+}
+
+// Lates are the late decisions of an answer.
+type Lates struct {
+	Some []Late // at most [MostLates]
+	All  int64
+}
+
+// MostLates is how many late decisions one answer looks for in archives.
+const MostLates = 2000
+
+// LateGap says that late decisions may be counted twice.
+func LateGap(n int64, why string) Missed {
+	return Missed{Place: "archived days", Err: fmt.Errorf("%d decisions were stored after their day was archived, and may be counted twice: %s", n, why)}
 }
 
 // Store reads decisions. Its errors are safe to show. With a [*PartialError] comes an answer without some shards.

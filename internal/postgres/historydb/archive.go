@@ -303,7 +303,8 @@ type archiveDay struct {
 
 	table string // quoted; empty until Where found it
 	oid   uint32
-	past  time.Time // which the mark of the counts has passed
+	past  time.Time          // which the mark of the counts has passed
+	fresh map[lateLine]int64 // late decisions that no earlier archive has
 }
 
 // Close lets the day go.

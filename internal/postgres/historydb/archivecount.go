@@ -28,7 +28,7 @@ const (
 const (
 	countWaitSQL = `SELECT pg_advisory_xact_lock('decision_counts_mark'::regclass::int, 1)`
 	// countLeavingSQL counts what was taken out before it was counted, as whoever counts finds it no more.
-	countLeavingSQL = freshSQL + `%table% d WHERE d.stored_at >= (SELECT stored_before FROM decision_counts_mark)) AS d
+	countLeavingSQL = freshSQL + `%table% d WHERE d.stored_at >= (SELECT stored_before FROM decision_counts_mark) AND NOT ` + lateSQL + `) AS d
  GROUP BY hour, path, service)` + keepSQL
 	// uncountedSQL is how many rows that would be, up to one more than may be.
 	uncountedSQL = `SELECT count(*) FROM (SELECT FROM %table% d WHERE d.stored_at >= (SELECT stored_before FROM decision_counts_mark) LIMIT $1::int8 + 1) AS few`
@@ -145,6 +145,9 @@ func (d *archiveDay) countLeaving(ctx context.Context, tx pgx.Tx) error {
 	if outOfTime(ctx, err) {
 		return errLeavingSlow
 	}
+	if err == nil {
+		_, err = tx.Exec(ctx, leaveSQL, d.day.Time)
+	}
 	return err
 }
 
@@ -218,18 +221,25 @@ func (d *archiveDay) pass(ctx context.Context, newest time.Time) error {
 	return err
 }
 
-// Tally has what the table has of the day, and the counts do not, be counted.
+// Tally has what the table has of the day, and the counts do not, be counted. The day has no late decisions any more then.
 func (d *archiveDay) Tally(ctx context.Context) error {
-	err := d.locked(ctx, "counted", d.table, func(tx pgx.Tx) error {
-		var able bool
-		if err := tx.QueryRow(ctx, countableSQL).Scan(&able); err != nil || !able {
-			return err
+	for {
+		err := d.locked(ctx, "counted", d.table, func(tx pgx.Tx) error {
+			var able bool
+			if err := tx.QueryRow(ctx, countableSQL).Scan(&able); err != nil || !able {
+				return err
+			}
+			if _, err := tx.Exec(ctx, countWaitSQL); err != nil {
+				return err
+			}
+			return d.back(ctx, tx)
+		})
+		ahead := (*errAhead)(nil)
+		if !errors.As(err, &ahead) {
+			return d.of.failed("count the day", err)
 		}
-		if _, err := tx.Exec(ctx, countWaitSQL); err != nil {
-			return err
+		if err := d.pass(ctx, ahead.newest); err != nil {
+			return d.refused("count the day", err)
 		}
-		_, err := tx.Exec(ctx, countLackingSQL, d.day.Time, d.day.Next().Time)
-		return err
-	})
-	return d.of.failed("count the day", err)
+	}
 }

@@ -186,6 +186,9 @@ func (d *archiveDay) Drop(ctx context.Context, shape archive.Shape, want archive
 		if equal = have == want; err != nil || !equal {
 			return err
 		}
+		if err := d.countLate(ctx, tx); err != nil {
+			return err
+		}
 		_, err = tx.Exec(ctx, archiveDropSQL)
 		return err
 	})

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"docket/internal/history/archive"
+	"docket/internal/history/cold"
 	"docket/internal/history/reader"
 	"docket/internal/postgres/historydb"
 	"docket/internal/postgres/store"
@@ -38,6 +40,17 @@ type tallied struct {
 	open    pgx.Tx
 	pending []talliedRow
 	few     bool // paths have a name of their own
+	both    joined
+}
+
+// joined counts as programs do: late decisions are looked for in the archives.
+type joined struct {
+	*historydb.Reader
+	archives cold.Store
+}
+
+func (j joined) Stats(ctx context.Context, q reader.StatsQuery) ([]reader.Stats, error) {
+	return j.archives.Stats(ctx, j.Reader, q)
 }
 
 // fewNames has one path of a service have a name, and four in all.
@@ -56,7 +69,11 @@ type talliedRow struct {
 	ts            time.Time
 	path, service string
 	verdict       reader.Verdict
+	stored        []any // the arguments of storeSQL
 }
+
+const storeSQL = `INSERT INTO decision_logs (decision_id, ts, path, service, allowed, raw, source_topic, source_partition, source_offset, source_index)
+			VALUES ($1, $2, nullif($3, ''), nullif(split_part($3, '/', 1), ''), $4::text::boolean, $5::jsonb, 't', 0, 1, 0) ON CONFLICT DO NOTHING`
 
 func newTallied(t *testing.T, seed uint64) *tallied {
 	w := &tallied{archived: old(t), t: t, random: rand.New(rand.NewPCG(seed, 4))}
@@ -65,6 +82,11 @@ func newTallied(t *testing.T, seed uint64) *tallied {
 	w.from = w.day.AddDate(0, 0, -1)
 	w.c.Table = historydb.NewArchives(w.pg.DB).Hurry(false, 0)
 	w.other, w.writer = pgxConnect(t, w.URL), pgxConnect(t, w.URL)
+	check(t, os.MkdirAll(w.dir, 0o700))
+	table := historydb.NewReader(w.pg.DB)
+	w.both = joined{table, cold.Store{Table: table, Days: cold.New(cold.Config{
+		Where: w.dir, Table: "decision_logs", LineBytes: 1 << 20, Patience: time.Minute, Shelf: func() (archive.Shelf, error) { return archive.Dir(w.dir), nil },
+	})}}
 	return w
 }
 
@@ -83,14 +105,22 @@ func (w *tallied) rowsOf(on execer, n int) (rows []talliedRow) {
 		r.service, _, _ = strings.Cut(r.path, "/")
 		shape := w.random.IntN(5)
 		r.verdict = []reader.Verdict{reader.Allowed, reader.Denied, reader.Undefined, reader.Error, reader.Other}[shape]
-		_, err := on.Exec(w.t.Context(), `INSERT INTO decision_logs (decision_id, ts, path, service, allowed, raw, source_topic, source_partition, source_offset, source_index)
-			VALUES ($1, $2, nullif($3, ''), nullif(split_part($3, '/', 1), ''), $4::text::boolean, $5::jsonb, 't', 0, 1, 0)`,
-			fmt.Sprint("t", w.n), r.ts, r.path, []any{"true", "false", nil, nil, nil}[shape],
-			[]string{`{"result":true}`, `{"result":false}`, `{}`, `{"error":{}}`, `{"result":3}`}[shape])
+		r.stored = []any{fmt.Sprint("t", w.n), r.ts, r.path, []any{"true", "false", nil, nil, nil}[shape],
+			[]string{`{"result":true}`, `{"result":false}`, `{}`, `{"error":{}}`, `{"result":3}`}[shape]}
+		_, err := on.Exec(w.t.Context(), storeSQL, r.stored...)
 		check(w.t, err)
 		rows = append(rows, r)
 	}
 	return rows
+}
+
+// again delivers some decisions again, whether they are in the table or not.
+func (w *tallied) again(n int) {
+	w.t.Helper()
+	for range min(n, len(w.all)) {
+		_, err := w.other.Exec(w.t.Context(), storeSQL, w.all[w.random.IntN(len(w.all))].stored...)
+		check(w.t, err)
+	}
 }
 
 // exact compares what is answered by the day, by the hour and by half an hour with what is counted by hand.
@@ -117,8 +147,12 @@ func (w *tallied) exact(store reader.Store, halves bool) {
 						want[fmt.Sprint(q.Since.Add(r.ts.Sub(q.Since).Truncate(step)).UTC(), name, r.verdict)]++
 					}
 				}
-				stats, err := store.Stats(w.t.Context(), q)
+				ctx, parts := reader.WithParts(w.t.Context())
+				stats, err := store.Stats(ctx, q)
 				check(w.t, err)
+				if _, looks := store.(joined); looks {
+					check(w.t, parts.Err())
+				}
 				if w.few {
 					stats, want = w.brought(q, stats, want)
 				}
@@ -186,9 +220,9 @@ func TestStats_ExactAtEveryMoment(t *testing.T) {
 				} else {
 					w.moved += ", " + what
 				}
-				w.exact(historydb.NewReader(w.pg.DB), w.inTheTable())
+				w.exact(w.both, w.inTheTable())
 			}
-			for _, must := range []string{"store", "open", "count", "archive"} {
+			for _, must := range []string{"store", "open", "count", "archive", "again"} {
 				if done[must] == 0 {
 					t.Errorf("never: %s; %v", must, done)
 				}
@@ -198,13 +232,15 @@ func TestStats_ExactAtEveryMoment(t *testing.T) {
 			for _, to := range []bool{false, true} { // counted while it is taken out, and before
 				w.c.Table = historydb.NewArchives(w.pg.DB).Hurry(to, 0)
 				w.archive(false)
-				w.exact(historydb.NewReader(w.pg.DB), false)
+				w.exact(w.both, false)
+				w.again(9)
+				w.exact(w.both, false)
 				w.c.Table = historydb.NewArchives(w.pg.DB).Hurry(true, 0)
 				w.restore()
-				w.exact(historydb.NewReader(w.pg.DB), false)
+				w.exact(w.both, false)
 			}
 			w.count(0)
-			w.exact(historydb.NewReader(w.pg.DB), w.inTheTable())
+			w.exact(w.both, w.inTheTable())
 			var hours, days, over int64
 			w.Query(t, `SELECT (SELECT count(*) FROM decision_counts), (SELECT count(*) FROM decision_counts_days),
 				(SELECT count(*) FROM (SELECT FROM decision_counts_days GROUP BY day, path, service HAVING count(*) > 20) AS a)`, &hours, &days, &over)
@@ -218,7 +254,10 @@ func TestStats_ExactAtEveryMoment(t *testing.T) {
 // step does one thing.
 func (w *tallied) step() string {
 	day := archive.Day{Time: w.from.AddDate(0, 0, w.random.IntN(3))}
-	switch n := w.random.IntN(20); {
+	switch n := w.random.IntN(23); {
+	case n >= 20:
+		w.again(1 + w.random.IntN(12))
+		return "again"
 	case n < 7:
 		w.all = append(w.all, w.rowsOf(w.other, 1+w.random.IntN(12))...)
 		return "store"
@@ -367,6 +406,63 @@ func countedOnceRestored(t *testing.T, few bool) {
 		drill.restore()
 		drill.exact(historydb.NewReader(drill.pg.DB), true)
 	}
+}
+
+// TestStats_CameAgain: a decision that comes again after its day was archived counts once: at once, when it was counted, when it was
+// archived again, and when the day was restored. Without the archives an answer says that it may count twice.
+func TestStats_CameAgain(t *testing.T) {
+	t.Parallel()
+	w := newTallied(t, 14)
+	w.settle()
+	w.all = append(w.all, w.rowsOf(w.other, 60)...)
+	w.count(0)
+	w.archive(false)
+	exact := func(when string) {
+		t.Helper()
+		w.moved = when
+		w.exact(w.both, false)
+	}
+	deliver := func(when string) {
+		t.Helper()
+		var late int64
+		for _, r := range w.all {
+			if archive.DayOf(r.ts) == w.day {
+				_, err := w.other.Exec(t.Context(), storeSQL, r.stored...)
+				check(t, err)
+				late++
+			}
+		}
+		w.all = append(w.all, w.rowsOf(w.other, 20)...)
+		exact(when)
+		w.count(0)
+		exact(when + ", counted")
+		lines, lates, err := w.both.StatsLate(t.Context(), reader.StatsQuery{Since: w.from, Until: w.from.Add(96 * time.Hour), Step: 24 * time.Hour})
+		if err != nil || len(lines) == 0 || lates.All < late || int64(len(lates.Some)) != lates.All {
+			t.Errorf("%s: %d late decisions, at least %d expected, %v", when, lates.All, late, err)
+		}
+		_, err = w.both.Reader.Stats(t.Context(), reader.StatsQuery{Since: w.from, Until: w.from.Add(96 * time.Hour), Step: 24 * time.Hour})
+		if partial := reader.AsPartial(err); partial == nil || !strings.Contains(err.Error(), "may be counted twice") {
+			t.Errorf("%s: without the archives: %v", when, err)
+		}
+	}
+	deliver("delivered again")
+	w.c.Table = historydb.NewArchives(w.pg.DB).Hurry(true, 0)
+	w.c.Told = func(s archive.Step) { exact("at the step " + string(s) + " of the second archive") }
+	w.archive(false)
+	w.c.Told = nil
+	exact("archived again")
+	if _, late, err := w.both.StatsLate(t.Context(), reader.StatsQuery{Since: w.from, Until: w.from.Add(96 * time.Hour), Step: time.Hour}); err != nil || late.All != 0 {
+		t.Errorf("%d late decisions of days that were archived again, %v", late.All, err)
+	}
+	deliver("delivered a third time")
+	w.restore()
+	exact("restored")
+	w.again(100)
+	exact("delivered to the restored day")
+	w.count(0)
+	exact("counted")
+	w.archive(false)
+	exact("archived a third time")
 }
 
 // TestRestore_WaitsForTheMark: rows that were counted as they were taken out would be counted again.

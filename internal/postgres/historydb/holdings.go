@@ -29,8 +29,8 @@ func (r *Reader) Holdings(ctx context.Context, today archive.Day) (h archive.Hol
 		if h.Held, err = heldDays(ctx, tx.Conn(), today.Next()); err != nil {
 			return err
 		}
-		var days, hours bool
-		if err := tx.QueryRow(ctx, readableSQL).Scan(&days, &hours); err != nil {
+		var days, hours, left bool
+		if err := tx.QueryRow(ctx, readableSQL).Scan(&days, &hours, &left); err != nil {
 			return err
 		}
 		if days {

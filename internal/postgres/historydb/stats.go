@@ -15,41 +15,63 @@ import (
 
 const defaultStep = time.Hour
 
-// readableSQL says whether this role may read the counts by the day, and those by the hour.
+// readableSQL says whether this role may read the counts by the day, those by the hour, and the days that were archived.
 const readableSQL = `
 SELECT coalesce(has_table_privilege(to_regclass('decision_counts_days')::oid, 'SELECT') AND mark, false),
-       coalesce(has_table_privilege(to_regclass('decision_counts')::oid, 'SELECT') AND mark, false)
+       coalesce(has_table_privilege(to_regclass('decision_counts')::oid, 'SELECT') AND mark, false),
+       coalesce(has_table_privilege(to_regclass('decision_counts_left')::oid, 'SELECT'), false)
   FROM (SELECT has_table_privilege(to_regclass('decision_counts_mark')::oid, 'SELECT') AS mark) AS m`
 
 // Stats is that of [reader.Store]. Steps of whole days and hours are answered from the counts. Rows that were stored
-// since are counted beside them. Other steps are counted one by one, in the time there is.
+// since are counted beside them. Other steps are counted one by one, in the time there is. A late decision may be counted twice: see
+// [Reader.StatsLate].
 func (r *Reader) Stats(ctx context.Context, q reader.StatsQuery) ([]reader.Stats, error) {
+	all, late, err := r.StatsLate(ctx, q)
+	var parts reader.Parts
+	if err := parts.Pass(err); err != nil {
+		return nil, err
+	}
+	if late.All > 0 {
+		_ = parts.Pass(&reader.PartialError{Missed: []reader.Missed{reader.LateGap(late.All, "archives were not read")}})
+	}
+	return all, reader.Told(ctx, parts.Err())
+}
+
+// StatsLate is Stats, and returns the decisions that were stored after their day was archived. They are in the counts, and an archive that
+// has one, too, was counted before. A [reader.PartialError] comes with an answer.
+func (r *Reader) StatsLate(ctx context.Context, q reader.StatsQuery) ([]reader.Stats, reader.Lates, error) {
 	if q.Step <= 0 {
 		q.Step = defaultStep
 	}
 	var sums map[statsLine]*reader.Stats
+	var found reader.Lates
 	counts := ""
-	missed, err := r.whole(ctx, span{q.Since, q.Until}, func(int) { sums = map[statsLine]*reader.Stats{} }, func(s source) error {
-		if s.leaving() && counts != "" {
-			return nil // it was counted when it was taken out
+	begin := func(int) { sums, found, counts = map[statsLine]*reader.Stats{}, reader.Lates{}, "" }
+	missed, err := r.whole(ctx, span{q.Since, q.Until}, begin, func(s source) (err error) {
+		if s.leaving() && counts != "" { // it was counted when it was taken out, but for what was late
+			return r.scan(ctx, r.patience(ctx), func(ctx context.Context, tx pgx.Tx) error {
+				if _, left, err := countedIn(ctx, tx, q); err != nil || !left {
+					return err
+				}
+				return late(ctx, tx, q, s, sums, &found)
+			})
 		}
-		var err error
-		counts, err = r.statsOf(ctx, &q, s, sums)
+		counts, err = r.statsOf(ctx, &q, s, sums, &found)
 		return err
 	})
 	if err != nil {
-		return nil, db.Clean("count decisions", err)
+		return nil, reader.Lates{}, db.Clean("count decisions", err)
 	}
 	all := make([]reader.Stats, 0, len(sums))
 	for _, s := range sums {
 		all = append(all, *s)
 	}
 	slices.SortFunc(all, reader.Stats.Compare)
-	return all, reader.Told(ctx, missed)
+	return all, found, missed
 }
 
 // statsOf adds up the lines of one table. It returns the counts that it took them from; empty: none.
-func (r *Reader) statsOf(ctx context.Context, q *reader.StatsQuery, s source, sums map[statsLine]*reader.Stats) (from string, err error) {
+func (r *Reader) statsOf(ctx context.Context, q *reader.StatsQuery, s source, sums map[statsLine]*reader.Stats, found *reader.Lates) (from string, err error) {
 	err = r.scan(ctx, r.patience(ctx), func(ctx context.Context, tx pgx.Tx) error {
 		if q.Until.IsZero() {
 			if err := tx.QueryRow(ctx, `SELECT now()`).Scan(&q.Until); err != nil {
@@ -60,7 +82,8 @@ func (r *Reader) statsOf(ctx context.Context, q *reader.StatsQuery, s source, su
 			q.Until = q.Until.Add(q.Step - part)
 		}
 		mark := pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}
-		if from, err = countedIn(ctx, tx, *q); err != nil {
+		var left bool
+		if from, left, err = countedIn(ctx, tx, *q); err != nil {
 			return err
 		}
 		if from != "" {
@@ -72,7 +95,12 @@ func (r *Reader) statsOf(ctx context.Context, q *reader.StatsQuery, s source, su
 				return err
 			}
 		}
-		return live(ctx, tx, *q, s, mark, sums)
+		if left = left && from != ""; left {
+			if err := late(ctx, tx, *q, s, sums, found); err != nil {
+				return err
+			}
+		}
+		return live(ctx, tx, *q, s, mark, left, sums)
 	})
 	return from, err
 }
@@ -95,20 +123,21 @@ const (
 	byHour = `(SELECT c.hour AS at, c.* FROM decision_counts c)`
 )
 
-// countedIn says which counts answer q: the coarsest whose lines are each of one step, and that this role may read; none where that is none.
-func countedIn(ctx context.Context, tx pgx.Tx, q reader.StatsQuery) (string, error) {
+// countedIn says which counts answer q: the coarsest whose lines are each of one step, and that this role may read. It is empty if
+// there are none. left says whether this role may read which days were archived.
+func countedIn(ctx context.Context, tx pgx.Tx, q reader.StatsQuery) (from string, left bool, err error) {
 	if q.Step%time.Hour != 0 || !q.Since.Equal(q.Since.Truncate(time.Hour)) {
-		return "", nil
+		return "", false, nil
 	}
 	var days, hours bool
-	err := tx.QueryRow(ctx, readableSQL).Scan(&days, &hours)
+	err = tx.QueryRow(ctx, readableSQL).Scan(&days, &hours, &left)
 	switch {
 	case days && q.Step%(24*time.Hour) == 0 && q.Since.Equal(q.Since.Truncate(24*time.Hour)): // which is midnight UTC
-		return byDay, err
+		return byDay, left, err
 	case hours:
-		return byHour, err
+		return byHour, left, err
 	}
-	return "", err
+	return "", left, err
 }
 
 // counted adds what the counts say.
@@ -144,12 +173,15 @@ func countedName(q reader.StatsQuery, args *[]any) (fits, name string) {
 	return strings.Join(of, " AND "), name
 }
 
-// live adds what was stored from the mark on.
-func live(ctx context.Context, tx pgx.Tx, q reader.StatsQuery, s source, mark pgtype.Timestamptz, sums map[statsLine]*reader.Stats) error {
+// live adds what was stored from the mark on; with left, without what was late.
+func live(ctx context.Context, tx pgx.Tx, q reader.StatsQuery, s source, mark pgtype.Timestamptz, left bool, sums map[statsLine]*reader.Stats) error {
 	var args []any
 	since := "TRUE"
 	if mark.InfinityModifier == pgtype.Finite {
 		since = "d.stored_at >= " + db.Arg(&args, mark) + "::timestamptz"
+	}
+	if left {
+		since += " AND NOT " + lateSQL
 	}
 	sql := `SELECT at, name, ` + tallySQL + ` FROM (SELECT date_bin(` + db.Arg(&args, q.Step) + `::interval, d.ts, ` + db.Arg(&args, q.Since) + `::timestamptz) AS at, ` +
 		named(q) + ` AS name, ` + verdictSQL + ` AS v FROM decision_logs d WHERE ` + since + ` AND d.ts >= ` + db.Arg(&args, q.Since) + `::timestamptz AND d.ts < ` +

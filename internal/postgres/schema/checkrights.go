@@ -101,6 +101,7 @@ var ledgerNeeds = []struct {
 	{"decision_counts", []string{"SELECT"}, changing},
 	{"decision_counts_days", []string{"SELECT"}, changing},
 	{"decision_counts_mark", []string{"SELECT"}, changing},
+	{"decision_counts_left", []string{"SELECT"}, changing},
 	{"decision_states", []string{"SELECT", "INSERT", "UPDATE"}, []string{"DELETE", "TRUNCATE"}},
 	{"decision_flips", []string{"SELECT", "INSERT"}, []string{"UPDATE", "DELETE", "TRUNCATE"}},
 	{"decision_states_mark", []string{"SELECT", "UPDATE"}, []string{"INSERT", "DELETE", "TRUNCATE"}},

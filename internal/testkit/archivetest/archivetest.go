@@ -150,6 +150,10 @@ func (t *table) Sum(context.Context, archive.Shape) (archive.Total, error) {
 
 func (t *table) Detach(context.Context, bool) error { return nil }
 
+func (t *table) Late(context.Context, func(context.Context, map[archive.Identity]bool) error) error {
+	return nil
+}
+
 func (t *table) Drop(context.Context, archive.Shape, archive.Total) (bool, error) { return true, nil }
 
 func (t *table) Load(context.Context, []archive.Column, [][]byte) (archive.Loaded, error) {
