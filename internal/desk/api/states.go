@@ -32,6 +32,15 @@ type SubjectState struct {
 	// SinceAtLatest and Shards are only in answers of several shards.
 	SinceAtLatest bool     `json:"since_at_latest,omitempty" doc:"Several shards had the verdict: it may be older than since, though newer than before"`
 	Shards        []string `json:"shards,omitempty" doc:"Shards with decisions of the subject on the path. Without shards it is missing"`
+	// Lacks is only in answers of several shards.
+	Lacks *StateLacks `json:"lacks,omitempty" doc:"Which fields are not exact, because a shard removed states that were not seen for long, or had no room. Without it all are as exact as late and since_at_latest say"`
+}
+
+// StateLacks says what is not exact of a state of several shards.
+type StateLacks struct {
+	Fields []string   `json:"fields" nullable:"false" doc:"Names of the fields that may be wrong; decisions may be too low"`
+	Shards []string   `json:"shards" nullable:"false" doc:"They may have had decisions that are in no state"`
+	Before *time.Time `json:"before,omitempty" doc:"These decisions are older; without it they may be of any time"`
 }
 
 // StateBefore is the last decision before a state began.
@@ -47,11 +56,13 @@ type StatesAsOf struct {
 	StoredSince  time.Time  `json:"stored_since" doc:"Decisions that were stored before then are in no state: they were archived or removed before states were kept"`
 	SubjectsBy   string     `json:"subjects_by" doc:"Where subjects are: PATH=PLACE, by comma; the first that fits counts"`
 	FullAt       *time.Time `json:"full_at,omitempty" doc:"When a subject last got no state, as there were DOCKET_STATES_MAX; a subject without a state may have decisions then"`
-	Shards       []string   `json:"shards,omitempty" doc:"Shards that the answer has. The other fields are of the one that knows the least. Without shards it is missing"`
+	// TrimmedBefore is missing if no state was removed.
+	TrimmedBefore *time.Time `json:"trimmed_before,omitempty" doc:"States that were last seen before then may have been removed (DOCKET_STATES_IDLE). One that came again counts from there on"`
+	Shards        []string   `json:"shards,omitempty" doc:"Shards that the answer has. The other fields are of the one that knows the least. Without shards it is missing"`
 }
 
 func asOf(m state.Mark) StatesAsOf {
-	return StatesAsOf{StoredBefore: m.StoredBefore, StoredSince: m.StoredSince, SubjectsBy: m.SubjectsBy, FullAt: m.FullAt, Shards: m.Shards}
+	return StatesAsOf{StoredBefore: m.StoredBefore, StoredSince: m.StoredSince, SubjectsBy: m.SubjectsBy, FullAt: m.FullAt, TrimmedBefore: m.TrimmedBefore, Shards: m.Shards}
 }
 
 // SubjectStates are the states of a subject.
@@ -215,6 +226,9 @@ func stateOf(s *state.State) SubjectState {
 	}
 	if b := s.Before; b != nil {
 		out.Before = &StateBefore{b.Verdict, b.Time, b.ID}
+	}
+	if l := s.Lacks; l != nil {
+		out.Lacks = &StateLacks{l.Fields, l.Shards, l.Before}
 	}
 	return out
 }

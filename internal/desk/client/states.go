@@ -92,7 +92,7 @@ func ofStates(err error) error {
 }
 
 func markOf(m api.StatesAsOf) state.Mark {
-	return state.Mark{StoredBefore: m.StoredBefore, StoredSince: m.StoredSince, SubjectsBy: m.SubjectsBy, FullAt: m.FullAt, Shards: m.Shards}
+	return state.Mark{StoredBefore: m.StoredBefore, StoredSince: m.StoredSince, SubjectsBy: m.SubjectsBy, FullAt: m.FullAt, TrimmedBefore: m.TrimmedBefore, Shards: m.Shards}
 }
 
 func stateOf(s *api.SubjectState) state.State {
@@ -103,6 +103,9 @@ func stateOf(s *api.SubjectState) state.State {
 	}
 	if hash, err := hex.DecodeString(s.Hash); err == nil {
 		copy(out.Hash[:], hash)
+	}
+	if l := s.Lacks; l != nil {
+		out.Lacks = &state.Lacks{Fields: l.Fields, Shards: l.Shards, Before: l.Before}
 	}
 	if b := s.Before; b != nil {
 		out.Before = &state.Before{Verdict: b.Verdict, Version: state.Version{Time: b.Timestamp, ID: b.DecisionID}}

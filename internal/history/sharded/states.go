@@ -51,17 +51,21 @@ func (s *States) States(ctx context.Context, subject string, paths []string, lim
 	}
 	mark, err := s.marked(marks, err)
 	parts := map[string][]state.Part{}
+	known := map[string]*state.Mark{}
 	for i := range found {
 		if marks[i] == nil {
 			continue
 		}
+		known[s.shards[i].Name] = marks[i]
 		for _, one := range found[i] {
 			parts[one.Path] = append(parts[one.Path], state.Part{Shard: s.shards[i].Name, State: one})
 		}
 	}
 	var all []state.State
 	for _, path := range slices.Sorted(maps.Keys(parts)) { // byte by byte, as the tables order them
-		all = append(all, state.Join(parts[path]))
+		one := state.Join(parts[path])
+		one.Doubt(known)
+		all = append(all, one)
 	}
 	return all[:min(limit, len(all))], mark, reader.Told(ctx, err)
 }
@@ -103,6 +107,9 @@ func join(all, m *state.Mark) {
 	}
 	if m.FullAt != nil && (all.FullAt == nil || m.FullAt.After(*all.FullAt)) {
 		all.FullAt = m.FullAt
+	}
+	if m.TrimmedBefore != nil && (all.TrimmedBefore == nil || m.TrimmedBefore.After(*all.TrimmedBefore)) {
+		all.TrimmedBefore = m.TrimmedBefore
 	}
 	all.States += m.States
 }

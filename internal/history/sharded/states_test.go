@@ -58,6 +58,47 @@ func TestStates_NewestOfAllShards(t *testing.T) {
 	}
 }
 
+// A joined state says what is not exact, where a shard removed states or had no room.
+func TestStates_SaysWhatIsNotExact(t *testing.T) {
+	t.Parallel()
+	at := func(seconds int) *time.Time { u := began.Add(time.Duration(seconds) * time.Second); return &u }
+	newest := []string{"verdict", "revision", "hash", "last_seen", "version_ts", "version_id"}
+	for name, c := range map[string]struct {
+		spoil  func(of []*readertest.States)
+		fields []string
+		shards []string
+		before *time.Time
+	}{
+		"nothing removed":            {func([]*readertest.States) {}, nil, nil, nil},
+		"removed before the change":  {func(of []*readertest.States) { of[1].Mark.TrimmedBefore = at(1) }, []string{"decisions"}, []string{"b"}, at(1)},
+		"removed since the change":   {func(of []*readertest.States) { of[1].Mark.TrimmedBefore = at(4) }, []string{"decisions", "since", "before"}, []string{"b"}, at(4)},
+		"removed newer ones":         {func(of []*readertest.States) { of[1].Mark.TrimmedBefore = at(6) }, append([]string{"decisions", "since", "before"}, newest...), []string{"b"}, at(6)},
+		"by a shard with a state":    {func(of []*readertest.States) { of[0].Mark.TrimmedBefore = at(1) }, []string{"decisions"}, []string{"a"}, at(1)},
+		"no room":                    {func(of []*readertest.States) { of[1].Mark.FullAt = at(1) }, append([]string{"decisions", "since", "before"}, newest...), []string{"b"}, nil},
+		"no room at first":           {func(of []*readertest.States) { of[2].Mark.FullAt = at(1) }, []string{"decisions"}, []string{"c"}, at(1)},
+		"two shards, the latest one": {func(of []*readertest.States) { of[0].Mark.TrimmedBefore, of[1].Mark.TrimmedBefore = at(4), at(1) }, []string{"decisions", "since", "before"}, []string{"a", "b"}, at(4)},
+	} {
+		all, of := kept()
+		of[0].All = []state.State{said("alice", "p", 2, verdict.Allowed)}
+		of[2].All = []state.State{said("alice", "p", 5, verdict.Denied)}
+		c.spoil(of)
+		got, mark, err := all.States(t.Context(), "alice", nil, 2)
+		if err != nil || len(got) != 1 {
+			t.Fatalf("%s: %+v, %v", name, got, err)
+		}
+		l := got[0].Lacks
+		if c.fields == nil {
+			if l != nil || mark.TrimmedBefore != nil {
+				t.Errorf("%s: %+v, mark %+v", name, l, mark)
+			}
+			continue
+		}
+		if l == nil || !slices.Equal(l.Fields, c.fields) || !slices.Equal(l.Shards, c.shards) || (l.Before == nil) != (c.before == nil) || l.Before != nil && !l.Before.Equal(*c.before) {
+			t.Errorf("%s: %+v", name, l)
+		}
+	}
+}
+
 // A shard that cannot be asked, that keeps no states, or that finds other subjects is named, and the others answer.
 func TestStates_ShardsThatAreMissing(t *testing.T) {
 	t.Parallel()

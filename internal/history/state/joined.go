@@ -11,7 +11,7 @@ type Part struct {
 
 // Join makes one state of those that shards keep of the same key; there must be one at least.
 //
-// Verdict, Revision, Hash, Version, LastSeen and Decisions are those of one table with all decisions. So is Before, as a
+// [State.Doubt] tells what a shard may not know. Else Verdict, Revision, Hash, Version, LastSeen and Decisions are those of one table with all decisions. So is Before, as a
 // shard with another verdict ends with its last decision of that verdict. Since is exact unless SinceAtLatest is set: a shard
 // that had the verdict before and after Before does not keep its first decision after it. Late counts the decisions that
 // make Before and Since doubtful. A decision that two shards stored is counted twice.

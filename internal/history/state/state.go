@@ -66,10 +66,11 @@ type State struct {
 	// SinceAtLatest says that the verdict may be older than Since, though newer than Before. Only states of [Join] say it.
 	SinceAtLatest bool
 	Shards        []string // that have decisions of it; nil: there is one database alone
+	Lacks         *Lacks   // fields that are not exact, as a shard removed states or had no room; nil: none
 }
 
 // Doubtful reports whether Since may be wrong.
-func (s *State) Doubtful() bool { return s.Late > 0 || s.SinceAtLatest }
+func (s *State) Doubtful() bool { return s.Late > 0 || s.SinceAtLatest || s.Lacks.Has("since") }
 
 // Flip is a change of the verdict of a subject on a path.
 type Flip struct {

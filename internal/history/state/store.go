@@ -16,6 +16,8 @@ type Mark struct {
 	SubjectsBy   string     // the settings by which subjects were found, as the reader writes them
 	FullAt       *time.Time // when a subject last had no room, and got no state; nil: all had
 	States       int64      // rows
+	// TrimmedBefore is when the latest of the removed states may have been seen; nil: none was removed.
+	TrimmedBefore *time.Time
 
 	// Shards are those that are in the answer; nil: there is one database alone.
 	Shards []string

@@ -21,7 +21,8 @@ var (
 )
 
 const (
-	statesMarkSQL = `SELECT stored_before, coalesce(since, stored_before), subject_by, full_at, states FROM decision_states_mark`
+	// A database that is not migrated yet has no trimmed_before.
+	statesMarkSQL = `SELECT stored_before, coalesce(since, stored_before), subject_by, full_at, states, (to_jsonb(m)->>'trimmed_before')::timestamptz FROM decision_states_mark m`
 	statesSQL     = `SELECT ` + stateOfSQL + ` FROM decision_states s WHERE s.subject = $1`
 	oneStateSQL   = `SELECT ` + stateOfSQL + ` FROM decision_states s WHERE s.subject = $1 AND s.path = $2`
 	flipsSQL      = `SELECT d.flip_id, d.subject, d.path, d.was, d.verdict, d.was_revision, d.revision, d.ts, d.decision_id, d.was_ts, d.was_id, d.stored_at, d.late FROM decision_flips d WHERE d.flip_id > $1`
@@ -144,7 +145,7 @@ func scanFlip(row pgx.CollectableRow) (f state.Flip, err error) {
 
 func statesMark(ctx context.Context, tx pgx.Tx) (m state.Mark, err error) {
 	var before, since pgtype.Timestamptz
-	if err := tx.QueryRow(ctx, statesMarkSQL).Scan(&before, &since, &m.SubjectsBy, &m.FullAt, &m.States); err != nil {
+	if err := tx.QueryRow(ctx, statesMarkSQL).Scan(&before, &since, &m.SubjectsBy, &m.FullAt, &m.States, &m.TrimmedBefore); err != nil {
 		return m, err
 	}
 	if before.InfinityModifier != pgtype.Finite {

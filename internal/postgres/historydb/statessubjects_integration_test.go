@@ -107,6 +107,10 @@ func TestStates_InventedSubjectsHaveAnEnd(t *testing.T) {
 	if gone == 0 || n != 20-int(gone) || counted != n {
 		t.Errorf("%d gone, %d states, %d counted", gone, n, counted)
 	}
+	_, mark, err := historydb.NewReader(w.pg.DB).States(t.Context(), "nobody", nil, 1)
+	if check(t, err); mark.TrimmedBefore == nil || time.Since(*mark.TrimmedBefore).Round(time.Hour) != 90*24*time.Hour {
+		t.Errorf("removed before %v", mark.TrimmedBefore)
+	}
 }
 
 // An update of a state changes no index.

@@ -128,9 +128,16 @@ func (st *states) stateRows(all []state.State) {
 		if s.Doubtful() {
 			since += " ?"
 		}
+		verdict, decisions := string(s.Verdict), term.Grouped(s.Decisions)
+		if s.Lacks.Has("verdict") {
+			verdict += " ?"
+		}
+		if s.Lacks.Has("decisions") {
+			decisions += " ?"
+		}
 		rows = append(rows, []term.Cell{
-			{Full: term.Brief(s.Path)}, {Full: string(s.Verdict)}, {Full: since}, {Full: s.LastSeen.Format(instant), Brief: term.Ago(s.LastSeen, now)},
-			{Full: term.Grouped(s.Decisions)}, {Full: before}, {Full: term.Brief(s.Revision)}, {Full: s.Version.ID},
+			{Full: term.Brief(s.Path)}, {Full: verdict}, {Full: since}, {Full: s.LastSeen.Format(instant), Brief: term.Ago(s.LastSeen, now)},
+			{Full: decisions}, {Full: before}, {Full: term.Brief(s.Revision)}, {Full: s.Version.ID},
 		})
 	}
 	st.Table(columns, rows, "")
@@ -141,8 +148,25 @@ func (st *states) stateRows(all []state.State) {
 	if late {
 		st.Tell("a time with ? is uncertain: decisions that came late had another verdict after that time; docket why finds since when\n")
 	}
+	st.tellLacks(all)
 	if early {
 		st.Tell("a time with ? is uncertain: several shards had the verdict, and it may be older; docket why finds since when\n")
+	}
+}
+
+// tellLacks says of which shards decisions may be missing.
+func (st *states) tellLacks(all []state.State) {
+	for i := range all {
+		l := all[i].Lacks
+		switch {
+		case l == nil:
+			continue
+		case l.Before == nil:
+			st.Tell("? marks what may be wrong: the shards %s have no state of some subjects, as they had no room (DOCKET_STATES_MAX)\n", strings.Join(l.Shards, ", "))
+		default:
+			st.Tell("? marks what may be wrong or too low: the shards %s do not have all decisions before %s in their states\n", strings.Join(l.Shards, ", "), l.Before.UTC().Format("2006-01-02 15:04:05Z"))
+		}
+		return
 	}
 }
 
@@ -174,12 +198,17 @@ type jsonAsOf struct {
 	StoredSince  *time.Time `json:"stored_since"`
 	SubjectsBy   string     `json:"subjects_by"`
 	FullAt       *time.Time `json:"full_at,omitempty"`
+	// TrimmedBefore is missing if no state was removed.
+	TrimmedBefore *time.Time `json:"trimmed_before,omitempty"`
 }
 
 func asOf(m state.Mark, said *reader.Completeness, lacks jsonPartial) jsonAsOf {
 	out := jsonAsOf{Completeness: said, jsonPartial: lacks, Shards: m.Shards, StoredBefore: frame.UTC(m.StoredBefore), StoredSince: frame.UTC(m.StoredSince), SubjectsBy: m.SubjectsBy}
 	if m.FullAt != nil {
 		out.FullAt = frame.UTC(*m.FullAt)
+	}
+	if m.TrimmedBefore != nil {
+		out.TrimmedBefore = frame.UTC(*m.TrimmedBefore)
 	}
 	return out
 }
@@ -208,6 +237,14 @@ type jsonState struct {
 	// SinceAtLatest and Shards are only in answers of several shards.
 	SinceAtLatest bool     `json:"since_at_latest,omitempty"`
 	Shards        []string `json:"shards,omitempty"`
+	// Lacks says which fields are not exact.
+	Lacks *jsonLacks `json:"lacks,omitempty"`
+}
+
+type jsonLacks struct {
+	Fields []string   `json:"fields"`
+	Shards []string   `json:"shards"`
+	Before *time.Time `json:"before,omitempty"`
 }
 
 type jsonBefore struct {
@@ -221,6 +258,12 @@ func jsonStateOf(s *state.State) jsonState {
 		Subject: s.Subject, Path: s.Path, Verdict: string(s.Verdict), Revision: s.Revision, Hash: hex.EncodeToString(s.Hash[:]), Since: frame.UTC(s.Since.Time), SinceID: s.Since.ID,
 		LastSeen: frame.UTC(s.LastSeen), Decisions: s.Decisions, VersionTS: frame.UTC(s.Version.Time), VersionID: s.Version.ID, Late: s.Late,
 		SinceAtLatest: s.SinceAtLatest, Shards: s.Shards,
+	}
+	if l := s.Lacks; l != nil {
+		out.Lacks = &jsonLacks{Fields: l.Fields, Shards: l.Shards}
+		if l.Before != nil {
+			out.Lacks.Before = frame.UTC(*l.Before)
+		}
 	}
 	if b := s.Before; b != nil {
 		out.Before = &jsonBefore{string(b.Verdict), frame.UTC(b.Time), b.ID}
