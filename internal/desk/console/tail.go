@@ -83,6 +83,7 @@ type tailPart struct {
 	Skipped *time.Time
 	Away    string // why there is no answer
 	Edits   string
+	Lacks   []string // places that were not read
 }
 
 // tail streams the decisions that fit a search, as they are stored.
@@ -123,7 +124,7 @@ func (t *tailing) step(ctx context.Context, e *events) (time.Duration, error) {
 		return t.waits(e, err)
 	}
 	t.place = found.Tail
-	part := tailPart{Rows: found.Decisions, Edits: sentence(found.EditsUnknown)}
+	part := tailPart{Rows: found.Decisions, Edits: sentence(found.EditsUnknown), Lacks: found.NotRead}
 	if t.behind++; !found.More {
 		t.behind = 0
 	}
@@ -139,7 +140,7 @@ func (t *tailing) step(ctx context.Context, e *events) (time.Duration, error) {
 	if len(part.Rows) > tailRows {
 		part.Rows, part.More = part.Rows[:tailRows], len(part.Rows)-tailRows
 	}
-	if len(part.Rows) == 0 && part.Skipped == nil && t.away == "" {
+	if len(part.Rows)+len(part.Lacks) == 0 && part.Skipped == nil && t.away == "" {
 		return tailEvery, e.sign(t.c.Now())
 	}
 	t.away = ""

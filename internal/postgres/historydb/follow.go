@@ -1,10 +1,14 @@
 package historydb
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"maps"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -96,7 +100,8 @@ func (k key) sum() (sum [16]byte) {
 }
 
 // Follow is that of [reader.Store]. It does not wait for a transaction that is open for longer than a store may take. Where
-// more comes meanwhile than a tail remembers, the rest is told once that transaction has ended.
+// more comes meanwhile than a tail remembers, the rest is told once that transaction has ended. It reads days that are being archived, too. A
+// day that left between two looks is missed.
 func (r *Reader) Follow(ctx context.Context, f reader.Filter, t reader.Tail, limit int, payload bool) ([]reader.Decision, reader.Tail, error) {
 	if err := checkFilter(f); err != nil {
 		return nil, t, err
@@ -117,43 +122,174 @@ func (r *Reader) Follow(ctx context.Context, f reader.Filter, t reader.Tail, lim
 		done = least
 	}
 	if !going {
-		err := r.look(ctx, within, func(ctx context.Context, tx pgx.Tx) error { return place.begin(ctx, tx, f, done) })
+		var there []stored
+		missed, err := r.whole(ctx, span{}, func(int) { there = nil }, func(s source) error {
+			return r.look(ctx, within, func(ctx context.Context, tx pgx.Tx) error {
+				found, err := latest(ctx, tx, s, f, done)
+				there = append(there, found...)
+				return err
+			})
+		})
 		if err != nil {
 			return nil, t, db.Clean("look for the newest decisions", err)
 		}
-		return nil, reader.Tail{Mark: place}, nil
+		place.begin(there, done)
+		return nil, reader.Tail{Mark: place}, reader.Told(ctx, missed)
 	}
-	var decisions []reader.Decision
-	var fresh []stored
-	var whole bool
-	err = r.look(ctx, within, func(ctx context.Context, tx pgx.Tx) error {
-		var err error
-		if fresh, whole, err = place.since(ctx, tx, f, limit); err != nil {
-			return err
-		}
-		keys := make([]key, len(fresh))
-		for i, s := range fresh {
-			keys[i] = s.key
-		}
-		decisions, err = r.decisions(ctx, tx, decisionsTable, keys, payload)
-		return err
+	var all news
+	missed, err := r.whole(ctx, span{}, func(int) { all = news{whole: true} }, func(s source) error {
+		return r.look(ctx, within, func(ctx context.Context, tx pgx.Tx) error {
+			fresh, whole, err := place.since(ctx, tx, s, f, limit)
+			if err != nil {
+				return err
+			}
+			keys := make([]key, len(fresh))
+			for i, s := range fresh {
+				keys[i] = s.key
+			}
+			decisions, err := r.decisions(ctx, tx, s.name, keys, payload)
+			if err != nil {
+				return err
+			}
+			all.add(s, fresh, decisions, whole)
+			return all.gone(ctx, tx, s, place)
+		})
 	})
 	if err != nil {
 		return nil, t, db.Clean("look for new decisions", err)
 	}
-	place.tell(fresh, whole, done)
-	return decisions, t, nil
+	var parts reader.Parts
+	_ = parts.Pass(missed) // nothing else comes here
+	decisions := all.first(limit)
+	place.passed(&all, &parts)
+	place.tell(all.fresh, all.whole, done)
+	return decisions, t, reader.Told(ctx, parts.Err())
 }
 
-// begin makes all that is there at the start be done with.
-func (t *tail) begin(ctx context.Context, tx pgx.Tx, f reader.Filter, done time.Time) error {
-	args := []any{done}
-	there, err := collectStored(tx.Query(ctx, sinceSQL+conditions(f, &args)+` ORDER BY d.stored_at DESC LIMIT `+db.Arg(&args, mostRemembered/2), args...))
+// news are the decisions that several tables have since a place.
+type news struct {
+	fresh []stored
+	has   []reader.Decision // of each
+	whole bool              // nothing is left
+	bound *stored           // a table that has more was read up to here
+	days  []time.Time       // that are being archived
+	left  []taken           // days that were taken out since the place
+}
+
+// add adds those of one table.
+func (n *news) add(s source, fresh []stored, decisions []reader.Decision, whole bool) {
+	if !whole {
+		n.whole = false
+		last := stored{} // before all: nothing of the other tables may pass it
+		if len(fresh) > 0 {
+			last = fresh[len(fresh)-1]
+		}
+		if n.bound == nil || last.compare(n.bound) < 0 {
+			n.bound = &last
+		}
+	}
+	if s.leaving() {
+		n.days = append(n.days, s.day.from)
+	}
+	if len(decisions) != len(fresh) {
+		n.whole = false // never: both were read in one snapshot
+		return
+	}
+	n.fresh, n.has = append(n.fresh, fresh...), append(n.has, decisions...)
+}
+
+// takenSQL are the days that an archive took out since a time.
+const takenSQL = `
+SELECT day, greatest(left_at, leaves_at) FROM decision_counts_left WHERE greatest(left_at, leaves_at) >= $1`
+
+// gone reads which days were taken out since the place, with the table.
+func (n *news) gone(ctx context.Context, tx pgx.Tx, s source, t *tail) error {
+	if s.leaving() {
+		return nil
+	}
+	var readable bool
+	err := tx.QueryRow(ctx, `SELECT coalesce(has_table_privilege(to_regclass('decision_counts_left')::oid, 'SELECT'), false)`).Scan(&readable)
+	if err != nil || !readable {
+		return err
+	}
+	rows, err := tx.Query(ctx, takenSQL, t.low)
 	if err != nil {
 		return err
 	}
+	n.left, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (one taken, err error) {
+		err = row.Scan(&one.day, &one.at)
+		one.day, one.at = one.day.UTC(), one.at.UTC()
+		return one, err
+	})
+	return err
+}
+
+// taken is a day that an archive took out of the table, and when.
+type taken struct{ day, at time.Time }
+
+// first returns so many decisions, in the order of storing, and forgets the others. They end where a table that has more was read to.
+func (n *news) first(limit int) []reader.Decision {
+	order := make([]int, len(n.fresh))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return n.fresh[a].compare(&n.fresh[b]) })
+	var fresh []stored
+	var has []reader.Decision
+	seen := map[key]bool{}
+	for _, i := range order {
+		if seen[n.fresh[i].key] {
+			continue // it moved from one table to the other
+		}
+		if len(fresh) == limit || n.bound != nil && n.bound.compare(&n.fresh[i]) < 0 {
+			n.whole = false
+			break
+		}
+		seen[n.fresh[i].key] = true
+		fresh, has = append(fresh, n.fresh[i]), append(has, n.has[i])
+	}
+	n.fresh, n.has = fresh, nil
+	return has
+}
+
+// compare orders by storing.
+func (s *stored) compare(o *stored) int {
+	return cmp.Or(s.at.Compare(o.at), s.ts.Compare(o.ts), strings.Compare(s.id, o.id))
+}
+
+// errTaken says that a day left between two looks.
+var errTaken = errors.New("the day was archived between two looks; decisions that were stored shortly before may not be shown: docket logs finds them in the archive")
+
+// passed notes which days were read to their end while they were taken out, and misses those that were dropped before that.
+func (t *tail) passed(n *news, parts *reader.Parts) {
+	if t.days == nil {
+		t.days = map[taken]bool{}
+	}
+	for _, one := range n.left {
+		switch leaving := slices.ContainsFunc(n.days, one.day.Equal); {
+		case t.days[one], leaving && !n.whole:
+		case leaving:
+			t.days[one] = true
+		default:
+			t.days[one] = true
+			parts.Miss("day "+one.day.Format(time.DateOnly), errTaken)
+		}
+	}
+}
+
+// latest reads what a table has since a time, the latest first.
+func latest(ctx context.Context, tx pgx.Tx, s source, f reader.Filter, done time.Time) ([]stored, error) {
+	args := []any{done}
+	sql := sinceSQL + conditions(f, &args) + ` ORDER BY d.stored_at DESC LIMIT ` + db.Arg(&args, mostRemembered/2)
+	return collectStored(tx.Query(ctx, in(s.name, sql), args...))
+}
+
+// begin makes all that is there at the start be done with.
+func (t *tail) begin(there []stored, done time.Time) {
+	slices.SortFunc(there, func(a, b stored) int { return b.at.Compare(a.at) })
 	t.low = done
-	if len(there) == mostRemembered/2 {
+	if len(there) >= mostRemembered/2 {
+		there = there[:mostRemembered/2]
 		t.low = there[len(there)-1].at.Add(time.Microsecond)
 	}
 	for _, s := range there {
@@ -161,15 +297,15 @@ func (t *tail) begin(ctx context.Context, tx pgx.Tx, f reader.Filter, done time.
 			t.told[s.sum()] = s.at
 		}
 	}
-	return nil
 }
 
-// since finds what is new, and says whether that is the whole of it.
-func (t *tail) since(ctx context.Context, tx pgx.Tx, f reader.Filter, limit int) (fresh []stored, whole bool, err error) {
+// since finds what is new in a table, and says whether that is the whole of it.
+func (t *tail) since(ctx context.Context, tx pgx.Tx, s source, f reader.Filter, limit int) (fresh []stored, whole bool, err error) {
 	limit = min(limit, mostRemembered-len(t.told))
 	args := []any{t.low}
 	most := limit + len(t.told)
-	there, err := collectStored(tx.Query(ctx, sinceSQL+conditions(f, &args)+` ORDER BY d.stored_at, d.ts, d.decision_id COLLATE "C" LIMIT `+db.Arg(&args, most), args...))
+	sql := sinceSQL + conditions(f, &args) + ` ORDER BY d.stored_at, d.ts, d.decision_id COLLATE "C" LIMIT ` + db.Arg(&args, most)
+	there, err := collectStored(tx.Query(ctx, in(s.name, sql), args...))
 	if err != nil {
 		return nil, false, err
 	}

@@ -127,6 +127,60 @@ func TestLeaving_EachStepAnswersEachDecision(t *testing.T) {
 	}
 }
 
+// TestLeaving_Followed: a follower is told of decisions that are stored while their day is archived, once each. If the day is dropped
+// between two looks, it is told that some may be missing.
+func TestLeaving_Followed(t *testing.T) {
+	t.Parallel()
+	a := old(t)
+	a.settle()
+	a.rows(1, 40)
+	asker := a.asked(t, a.URL)
+	var tail reader.Tail
+	var missed []string
+	next := func(limit int) (ids []string) {
+		t.Helper()
+		ctx, parts := reader.WithParts(t.Context())
+		found, on, err := asker.table.Follow(ctx, reader.Filter{}, tail, limit, true)
+		check(t, err)
+		tail = on
+		for _, d := range found {
+			ids = append(ids, d.ID)
+		}
+		missed = append(missed, reader.GapTexts(parts.NotRead())...)
+		return ids
+	}
+	next(9)
+	a.c.Told = func(s archive.Step) {
+		switch s {
+		case archive.StepVerified:
+			a.rows(50, 3) // too late for the first archive
+		case archive.StepDetached:
+			a.rows(60, 1) // into the table
+			same(t, next(2), []string{"d50", "d51"})
+			same(t, next(9), []string{"d52", "d60"})
+			same(t, next(9), []string(nil))
+			a.c.Told = nil
+		}
+	}
+	if done := a.archive(false); !done.Late || !done.Dropped {
+		t.Fatalf("%+v", done)
+	}
+	same(t, next(9), []string(nil))
+	if len(missed) > 0 {
+		t.Errorf("missed %v", missed)
+	}
+	a.rows(70, 2)
+	a.archive(false) // between two looks
+	same(t, next(9), []string(nil))
+	if len(missed) != 1 || !strings.Contains(missed[0], "day 2026-03-04") {
+		t.Errorf("missed %v", missed)
+	}
+	same(t, next(9), []string(nil))
+	if len(missed) != 1 {
+		t.Errorf("missed again: %v", missed)
+	}
+}
+
 // TestLeaving_MoveWhileAsked: while a day leaves and comes back again and again, a decision is in an answer, or the answer has a gap.
 func TestLeaving_MoveWhileAsked(t *testing.T) {
 	t.Parallel()

@@ -12,6 +12,7 @@ type tail struct {
 	horizon horizon
 	low     time.Time              // all that was stored before is done with
 	told    map[[16]byte]time.Time // those stored since that are done with, and when they were stored
+	days    map[taken]bool         // that were archived since, and need no word any more
 }
 
 // TailText writes a place to follow from as text: all that was stored before it is done with. It does not name decisions

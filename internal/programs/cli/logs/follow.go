@@ -57,26 +57,35 @@ func (l *search) followed(ctx context.Context, f reader.Filter) error {
 	}
 }
 
-// lack prints which shards do not answer, if that has changed. Their decisions come when they answer again.
+// lack prints which shards do not answer and which days are not read, if that has changed. Decisions of shards come when they
+// answer again.
 func (l *printer) lack(before, now error) error {
-	var names []string
 	l.parts = reader.Parts{}
 	_ = l.parts.Pass(now) // nothing else comes here
-	if partial := reader.AsPartial(now); partial != nil {
-		names = partial.Missing()
-	}
-	var was []string
-	if partial := reader.AsPartial(before); partial != nil {
-		was = partial.Missing()
-	}
+	names, places := lacks(now)
+	was, wasPlaces := lacks(before)
 	switch {
-	case slices.Equal(names, was):
-	case len(names) == 0:
-		l.Tell("all shards answer again\n")
-	default:
+	case slices.Equal(names, was) && (len(places) == 0 || slices.Equal(places, wasPlaces)):
+	case len(names)+len(places) > 0:
 		l.tellPartial()
+	case len(was) > 0:
+		l.Tell("all shards answer again\n")
 	}
 	return now
+}
+
+// lacks returns the shards and the places that an answer lacks.
+func lacks(err error) (shards, places []string) {
+	partial := reader.AsPartial(err)
+	if partial == nil {
+		return nil, nil
+	}
+	for _, m := range partial.Missed {
+		if m.Shard == "" {
+			places = append(places, m.Place)
+		}
+	}
+	return partial.Missing(), places
 }
 
 // same is what makes two decisions one.
