@@ -156,6 +156,13 @@ type Loaded struct {
 	Conflicts []string
 }
 
+// Join adds the results for other lines.
+func (l *Loaded) Join(o Loaded) {
+	l.Stored, l.Equal, l.Again, l.Differs = l.Stored+o.Stored, l.Equal+o.Equal, l.Again+o.Again, l.Differs+o.Differs
+	l.Total.Join(o.Total)
+	l.Conflicts = append(l.Conflicts, o.Conflicts...)
+}
+
 // Step is a step of an archive or a restore, for progress.
 type Step string
 

@@ -2,6 +2,8 @@ package historydb
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -303,12 +305,22 @@ type archiveDay struct {
 
 	table string // quoted; empty until Where found it
 	oid   uint32
-	past  time.Time          // which the mark of the counts has passed
 	fresh map[lateLine]int64 // late decisions that no earlier archive has
+
+	second *pgx.Conn   // helps to load; nil: there is none yet
+	alone  bool        // there is no second one
+	some   atomic.Bool // the table has some of the rows that are loaded
+	mu     sync.Mutex
+	past   time.Time // which the mark of the counts has passed; under mu
 }
 
 // Close lets the day go.
-func (d *archiveDay) Close() { db.HangUp(context.Background(), d.conn.PgConn()) }
+func (d *archiveDay) Close() {
+	if d.second != nil {
+		db.HangUp(context.Background(), d.second.PgConn())
+	}
+	db.HangUp(context.Background(), d.conn.PgConn())
+}
 
 func (d *archiveDay) leaving() string { return "decision_logs_leaving_" + d.day.Format("20060102") }
 

@@ -192,7 +192,13 @@ func (e *errAhead) Error() string { return "rows are newer than the mark of the 
 
 // behind says in tx whether the mark has passed what was loaded last.
 func (d *archiveDay) behind(ctx context.Context, tx pgx.Tx, newest *time.Time) error {
-	if newest == nil || newest.Before(d.past) {
+	if newest == nil {
+		return nil
+	}
+	d.mu.Lock()
+	past := d.past
+	d.mu.Unlock()
+	if newest.Before(past) {
 		return nil
 	}
 	var able bool
@@ -206,7 +212,9 @@ func (d *archiveDay) behind(ctx context.Context, tx pgx.Tx, newest *time.Time) e
 	if mark.InfinityModifier != pgtype.Finite || !newest.Before(mark.Time) {
 		return &errAhead{*newest}
 	}
+	d.mu.Lock()
 	d.past = mark.Time
+	d.mu.Unlock()
 	return nil
 }
 

@@ -5,8 +5,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -21,7 +23,11 @@ import (
 // staged are lines as JSON.
 const staged = `WITH s AS MATERIALIZED (SELECT l, l::json AS j FROM unnest($1::text[]) AS l) `
 
-// Load stores lines by their identity, and compares what is there afterwards.
+// leastHalf is how many rows are worth a session of their own.
+const leastHalf = 500
+
+// Load stores lines by their identity, and compares what is there afterwards. Two sessions share the lines, as the server takes
+// longer for them than this program. If the second one fails, the first loads its share.
 func (d *archiveDay) Load(ctx context.Context, shape []archive.Column, lines [][]byte) (archive.Loaded, error) {
 	var parent uint32
 	if err := d.conn.QueryRow(ctx, `SELECT 'decision_logs'::regclass::oid`).Scan(&parent); err != nil {
@@ -31,17 +37,41 @@ func (d *archiveDay) Load(ctx context.Context, shape []archive.Column, lines [][
 	if err != nil {
 		return archive.Loaded{}, d.of.failed("load rows", err)
 	}
-	var l archive.Loaded
+	half := len(lines) / 2
+	if half < leastHalf || !d.helped(ctx) {
+		return d.loadAlone(ctx, columns, lines)
+	}
+	var there archive.Loaded
+	var failed error
+	var other sync.WaitGroup
+	other.Go(func() { there, failed = d.loadOn(ctx, d.second, columns, lines[half:]) })
+	l, err := d.loadAlone(ctx, columns, lines[:half])
+	other.Wait()
+	if err == nil && failed != nil && ctx.Err() == nil {
+		there, failed = d.loadAlone(ctx, columns, lines[half:])
+	}
+	if err != nil || failed != nil {
+		return archive.Loaded{}, errors.Join(err, failed)
+	}
+	l.Join(there)
+	return l, nil
+}
+
+// helped reports whether there is a second session. It has no lock of the day, as storing needs none.
+func (d *archiveDay) helped(ctx context.Context) bool {
+	if d.second == nil && !d.alone {
+		conn, err := d.of.connect(ctx)
+		if d.second = conn; err != nil {
+			d.second, d.alone = nil, true
+		}
+	}
+	return d.second != nil
+}
+
+// loadAlone loads on the session that has the day. It waits until rows may be loaded.
+func (d *archiveDay) loadAlone(ctx context.Context, columns []archiveColumn, lines [][]byte) (archive.Loaded, error) {
 	for {
-		err := db.Durably(ctx, d.conn, pgx.TxOptions{}, func(tx pgx.Tx) error {
-			var err error
-			if l, err = d.load(ctx, tx, columns, lines); err != nil {
-				return err
-			}
-			// Rows that were there already are restored only once the standby has them. The temporary table makes the
-			// commit wait for it as well, but the promise does not hang on that table.
-			return db.Confirm(ctx, tx)
-		})
+		l, err := d.loadOn(ctx, d.conn, columns, lines)
 		ahead := (*errAhead)(nil)
 		if !errors.As(err, &ahead) {
 			return l, d.of.failed("load rows", err)
@@ -52,6 +82,19 @@ func (d *archiveDay) Load(ctx context.Context, shape []archive.Column, lines [][
 	}
 }
 
+// loadOn loads in one transaction.
+func (d *archiveDay) loadOn(ctx context.Context, conn *pgx.Conn, columns []archiveColumn, lines [][]byte) (l archive.Loaded, err error) {
+	err = db.Durably(ctx, conn, pgx.TxOptions{}, func(tx pgx.Tx) error {
+		if l, err = d.load(ctx, tx, columns, lines); err != nil {
+			return err
+		}
+		// Rows that were there already are restored only once the standby has them. The temporary table makes the
+		// commit wait for it as well, but the promise does not hang on that table.
+		return db.Confirm(ctx, tx)
+	})
+	return l, err
+}
+
 // stage is a temporary table for the rows of a batch. The session has it, so no other role can have made it. It goes
 // with its transaction: a session that ends with one would wait for a standby that is away, and keep the day.
 const (
@@ -59,23 +102,31 @@ const (
 	place = `"docket place of the line"` // in a batch, beside columns of any name
 )
 
-// load stores a batch: COPY into a temporary table, one INSERT, and the hash of each row that the table has now.
+// load stores a batch, and has the server hash each row that the table has now. Rows that the table does not have go there by COPY.
+// If it has some, COPY fills a temporary table, and one INSERT stores the others.
 func (d *archiveDay) load(ctx context.Context, tx pgx.Tx, columns []archiveColumn, lines [][]byte) (archive.Loaded, error) {
 	var l archive.Loaded
-	if err := d.copied(ctx, tx, columns, lines); err != nil {
-		return l, err
-	}
-	names := identifiers(columns)
-	var newest *time.Time
-	err := tx.QueryRow(ctx, `WITH stored AS (INSERT INTO decision_logs (`+names+`) OVERRIDING SYSTEM VALUE
-		SELECT `+names+` FROM `+stage+` ORDER BY `+place+` ON CONFLICT (decision_id, ts) DO NOTHING RETURNING stored_at) SELECT count(*), max(stored_at) FROM stored`).Scan(&l.Stored, &newest)
+	b, err := batchOf(columns, lines)
 	if err != nil {
 		return l, err
+	}
+	var newest *time.Time
+	stored := false
+	if b.newest != nil && !d.some.Load() {
+		if l.Stored, stored = d.copiedAtOnce(ctx, tx, columns, b); stored {
+			newest = b.newest
+		}
+	}
+	if !stored {
+		if l.Stored, newest, err = d.staged(ctx, tx, columns, b); err != nil {
+			return l, err
+		}
+		d.some.Store(l.Stored < int64(len(lines)))
 	}
 	if err := d.behind(ctx, tx, newest); err != nil {
 		return l, err
 	}
-	others, err := d.equal(ctx, tx, columns, lines, &l)
+	others, err := d.equal(ctx, tx, columns, lines, b, stored && b.hashed, &l)
 	if err != nil {
 		return l, err
 	}
@@ -86,6 +137,35 @@ func (d *archiveDay) load(ctx context.Context, tx pgx.Tx, columns []archiveColum
 	return l, d.differing(ctx, tx, columns, others, &l)
 }
 
+// copiedAtOnce copies rows into the table. It stores nothing if the server refuses any of them: staged then says what of it is an
+// error.
+func (d *archiveDay) copiedAtOnce(ctx context.Context, tx pgx.Tx, columns []archiveColumn, b *lineBatch) (n int64, stored bool) {
+	try, err := tx.Begin(ctx) // a savepoint
+	if err != nil {
+		return 0, false
+	}
+	tag, err := tx.Conn().PgConn().CopyFrom(ctx, bytes.NewReader(b.text(false)), `COPY decision_logs (`+identifiers(columns)+`) FROM STDIN`)
+	if err != nil {
+		_ = try.Rollback(ctx) // the next statement fails if this does
+		return 0, false
+	}
+	return tag.RowsAffected(), try.Commit(ctx) == nil
+}
+
+// staged stores the rows whose identity the table does not have.
+func (d *archiveDay) staged(ctx context.Context, tx pgx.Tx, columns []archiveColumn, b *lineBatch) (n int64, newest *time.Time, err error) {
+	names := identifiers(columns)
+	if _, err := tx.Exec(ctx, `CREATE TEMP TABLE docket_restoring ON COMMIT DROP AS SELECT `+names+`, 0 AS `+place+` FROM decision_logs WITH NO DATA`); err != nil {
+		return 0, nil, err
+	}
+	if _, err := tx.Conn().PgConn().CopyFrom(ctx, bytes.NewReader(b.text(true)), `COPY `+stage+` (`+names+`, `+place+`) FROM STDIN`); err != nil {
+		return 0, nil, err
+	}
+	err = tx.QueryRow(ctx, `WITH stored AS (INSERT INTO decision_logs (`+names+`) OVERRIDING SYSTEM VALUE
+		SELECT `+names+` FROM `+stage+` ORDER BY `+place+` ON CONFLICT (decision_id, ts) DO NOTHING RETURNING stored_at) SELECT count(*), max(stored_at) FROM stored`).Scan(&n, &newest)
+	return n, newest, err
+}
+
 func identifiers(columns []archiveColumn) string {
 	var names []string
 	for _, c := range columns {
@@ -94,46 +174,78 @@ func identifiers(columns []archiveColumn) string {
 	return strings.Join(names, ", ")
 }
 
-// copied fills the temporary table with the values of lines, and the place of each.
-func (d *archiveDay) copied(ctx context.Context, tx pgx.Tx, columns []archiveColumn, lines [][]byte) error {
-	names := identifiers(columns)
-	if _, err := tx.Exec(ctx, `CREATE TEMP TABLE docket_restoring ON COMMIT DROP AS SELECT `+names+`, 0 AS `+place+` FROM decision_logs WITH NO DATA`); err != nil {
-		return err
-	}
-	text, err := copyText(columns, lines)
-	if err != nil {
-		return err
-	}
-	_, err = tx.Conn().PgConn().CopyFrom(ctx, bytes.NewReader(text), `COPY `+stage+` (`+names+`, `+place+`) FROM STDIN`)
-	return err
+// lineBatch are lines as the text format of COPY has them.
+type lineBatch struct {
+	rows       []byte
+	ends       []int // of each row, without its end of line
+	ids, times []string
+	newest     *time.Time // stored_at; nil: a line has none that can be read
+	hashed     bool       // each has the hash of its payload, so none needs a twin
 }
 
-// copyText writes the values of lines in the text format of COPY.
-func copyText(columns []archiveColumn, lines [][]byte) ([]byte, error) {
+// batchOf takes lines apart.
+func batchOf(columns []archiveColumn, lines [][]byte) (*lineBatch, error) {
 	size := 0
 	for _, line := range lines {
-		size += len(line) + len(line)/8 + 16
+		size += len(line) + len(line)/8
 	}
-	text := make([]byte, 0, size)
+	b := &lineBatch{rows: make([]byte, 0, size), ends: make([]int, 0, len(lines)), ids: make([]string, 0, len(lines)), times: make([]string, 0, len(lines))}
 	cells := make([][]byte, len(columns))
-	for n, line := range lines {
-		if err := columnar.Split(line, len(columns), func(i int) string { return columns[i].Name }, cells); err != nil {
+	id, at, stored := columnNamed(columns, "decision_id"), columnNamed(columns, "ts"), columnNamed(columns, "stored_at")
+	hash := columnNamed(columns, "raw_sha256")
+	legible := stored >= 0
+	b.hashed = hash >= 0
+	var newest time.Time
+	for _, line := range lines {
+		err := columnar.Split(line, len(columns), func(i int) string { return columns[i].Name }, cells)
+		if err != nil || id < 0 || at < 0 || cells[id] == nil || cells[at] == nil {
 			return nil, &archive.CannotError{Why: "a row of the archive does not have the archive's columns", Do: "run docket archive verify --day"}
 		}
+		b.hashed = b.hashed && cells[hash] != nil
+		b.ids, b.times = append(b.ids, string(columnar.Text(cells[id]))), append(b.times, string(columnar.Text(cells[at])))
+		if legible {
+			when, err := time.Parse(time.RFC3339Nano, string(columnar.Text(cells[stored])))
+			if legible = err == nil; when.After(newest) {
+				newest = when
+			}
+		}
 		for i, cell := range cells {
+			if i > 0 {
+				b.rows = append(b.rows, '\t')
+			}
 			switch {
 			case cell == nil:
-				text = append(text, `\N`...)
+				b.rows = append(b.rows, `\N`...)
 			case columns[i].Type == "jsonb":
-				text = escaped(text, cell)
+				b.rows = escaped(b.rows, cell)
 			default:
-				text = escaped(text, columnar.Text(cell))
+				b.rows = escaped(b.rows, columnar.Text(cell))
 			}
-			text = append(text, '\t')
 		}
-		text = append(strconv.AppendInt(text, int64(n), 10), '\n')
+		b.ends = append(b.ends, len(b.rows))
 	}
-	return text, nil
+	if legible {
+		b.newest = &newest
+	}
+	return b, nil
+}
+
+func columnNamed(columns []archiveColumn, name string) int {
+	return slices.IndexFunc(columns, func(c archiveColumn) bool { return c.Name == name })
+}
+
+// text is what COPY reads: all rows, with the place of each if placed.
+func (b *lineBatch) text(placed bool) []byte {
+	text := make([]byte, 0, len(b.rows)+len(b.ends)*8)
+	from := 0
+	for n, end := range b.ends {
+		if text = append(text, b.rows[from:end]...); placed {
+			text = strconv.AppendInt(append(text, '\t'), int64(n), 10)
+		}
+		text = append(text, '\n')
+		from = end
+	}
+	return text
 }
 
 // escaped appends a value as COPY reads it.
@@ -159,10 +271,15 @@ func escaped(to, value []byte) []byte {
 }
 
 // equal has Postgres hash the rows that the table has now, and counts those that are as they were archived. It returns
-// the other lines.
-func (d *archiveDay) equal(ctx context.Context, tx pgx.Tx, columns []archiveColumn, lines [][]byte, l *archive.Loaded) (others []string, err error) {
-	rows, err := tx.Query(ctx, `SELECT s.`+place+`, t.h FROM `+stage+` AS s LEFT JOIN LATERAL (SELECT sha256(convert_to(`+archiveLine(columns)+`, 'UTF8')) AS h FROM `+archiveFrom(columns, "decision_logs")+`
-			WHERE d.decision_id = s.decision_id AND d.ts = s.ts AND d.ts >= $1 AND d.ts < $2 OFFSET 0) AS t ON true`, d.day.Time, d.day.Next().Time)
+// the other lines. If the rows are plain, no payload needs a twin.
+func (d *archiveDay) equal(ctx context.Context, tx pgx.Tx, columns []archiveColumn, lines [][]byte, b *lineBatch, plain bool, l *archive.Loaded) (others []string, err error) {
+	line, from := archiveLine(columns), archiveFrom(columns, decisionsTable)
+	if plain {
+		line, from = archiveLineOf(columns, false), decisionsTable+` AS d`
+	}
+	rows, err := tx.Query(ctx, `SELECT (s.n - 1)::int, t.h FROM unnest($3::text[], $4::text[]) WITH ORDINALITY AS s(decision_id, ts, n)
+			LEFT JOIN LATERAL (SELECT sha256(convert_to(`+line+`, 'UTF8')) AS h FROM `+from+`
+			WHERE d.decision_id = s.decision_id AND d.ts = s.ts::timestamptz AND d.ts >= $1 AND d.ts < $2 OFFSET 0) AS t ON true`, d.day.Time, d.day.Next().Time, b.ids, b.times)
 	if err != nil {
 		return nil, err
 	}

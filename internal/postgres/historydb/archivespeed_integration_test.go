@@ -16,6 +16,7 @@ import (
 	"docket/bench"
 	"docket/internal/history/archive"
 	"docket/internal/testkit/pgtest"
+	"docket/internal/testkit/testenv"
 )
 
 // BenchmarkArchive_Day archives a day and restores it. DOCKET_BENCH_ROWS says how many rows it has (default 20,000).
@@ -70,11 +71,13 @@ func BenchmarkArchive_Day(b *testing.B) {
 		b.ReportMetric(float64(n)/time.Since(start).Seconds(), "archived/s")
 		b.ReportMetric(float64(done.Bytes)/float64(n), "bytes/row")
 		a.c.Told = nil
+		used := serverCPU(b)
 		start = time.Now()
 		if back := a.restore(); back.Stored != int64(n) {
 			b.Fatalf("%+v", back)
 		}
 		b.ReportMetric(float64(n)/time.Since(start).Seconds(), "restored/s")
+		b.ReportMetric(float64((serverCPU(b)-used).Microseconds())/float64(n), "server-us/restored")
 	}
 	var text bytes.Buffer
 	start = time.Now()
@@ -83,8 +86,18 @@ func BenchmarkArchive_Day(b *testing.B) {
 	b.ReportMetric(float64(n)/time.Since(start).Seconds(), "copied-out/s")
 	_, err = conn.Exec(b.Context(), "CREATE TABLE copied (LIKE decision_logs INCLUDING ALL)")
 	check(b, err)
+	used := serverCPU(b)
 	start = time.Now()
 	_, err = conn.PgConn().CopyFrom(b.Context(), &text, "COPY copied FROM STDIN")
 	check(b, err)
 	b.ReportMetric(float64(n)/time.Since(start).Seconds(), "copied-in/s")
+	b.ReportMetric(float64((serverCPU(b)-used).Microseconds())/float64(n), "server-us/copied-in")
+}
+
+// serverCPU is the processor time of the server so far. It tells more than rates where others use the machine.
+func serverCPU(b *testing.B) time.Duration {
+	b.Helper()
+	used, err := testenv.Postgres(b).Handle().CPU(b.Context())
+	check(b, err)
+	return used
 }

@@ -60,6 +60,9 @@ type lateLine struct {
 // Late finds the late decisions that no earlier archive has, for [archiveDay.Drop].
 func (d *archiveDay) Late(ctx context.Context, again func(ctx context.Context, late map[archive.Identity]bool) error) error {
 	d.fresh = map[lateLine]int64{}
+	if counts, err := d.countable(ctx); err != nil || !counts {
+		return d.of.failed("look for late decisions of the day", err)
+	}
 	from, fromID := time.Time{}, ""
 	for {
 		late, lines := map[archive.Identity]bool{}, map[archive.Identity]lateLine{}
