@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"context"
@@ -18,6 +19,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -40,7 +42,9 @@ import (
 const (
 	pageGoal  = 200 * time.Millisecond // p95
 	firstGoal = 60_000                 // bytes of the first page and its files, compressed
-	viewers   = 20
+	// viewers look at the first page. A name may have four streams, so they have five names.
+	viewers     = 20
+	viewerNames = 5
 )
 
 func main() {
@@ -48,7 +52,7 @@ func main() {
 	flag.StringVar(&b.url, "url", "", "of the database")
 	flag.IntVar(&b.letters, "letters", 0, "dead letters to make first")
 	flag.IntVar(&b.runs, "runs", 40, "of each page")
-	flag.DurationVar(&b.watch, "watch", 30*time.Second, "how long the first page is watched by 20 viewers")
+	flag.DurationVar(&b.watch, "watch", 30*time.Second, "how long the first page is followed by 20 viewers")
 	only := flag.String("only", "", "pages of this regular expression")
 	flag.Parse()
 	b.only = regexp.MustCompile(*only)
@@ -64,10 +68,11 @@ type bench struct {
 	watch         time.Duration
 	only          *regexp.Regexp
 
-	base   string
-	client *http.Client
-	conn   *pgx.Conn
-	rows   *historydb.Reader
+	base    string
+	client  *http.Client
+	viewers []*http.Client
+	conn    *pgx.Conn
+	rows    *historydb.Reader
 }
 
 func (b *bench) run(ctx context.Context) error {
@@ -121,7 +126,11 @@ func (b *bench) run(ctx context.Context) error {
 // serve has the console on loopback, over the stores that a desk has, and logs in.
 func (b *bench) serve(ctx context.Context, d *db.DB, book *ledgerdb.Ledger) (stop func(), err error) {
 	const token = "bench-token-of-the-auditor"
-	tokens, err := api.ParseTokens("bench:auditor:" + token)
+	var names []string
+	for i := range viewerNames {
+		names = append(names, fmt.Sprintf("viewer%d:viewer:%s", i, tokenOf(i)))
+	}
+	tokens, err := api.ParseTokens("bench:auditor:" + token + " " + strings.Join(names, " "))
 	if err != nil {
 		return nil, err
 	}
@@ -140,21 +149,38 @@ func (b *bench) serve(ctx context.Context, d *db.DB, book *ledgerdb.Ledger) (sto
 	}
 	server := &http.Server{Handler: pages, ReadHeaderTimeout: time.Minute}
 	go func() { _ = server.Serve(l) }() // it ends with Close
+	b.base = "http://" + l.Addr().String()
+	for i := range viewerNames {
+		viewer, err := b.login(ctx, tokenOf(i))
+		if err != nil {
+			return nil, err
+		}
+		b.viewers = append(b.viewers, viewer)
+	}
+	b.client, err = b.login(ctx, token)
+	return func() { _ = server.Close() }, err
+}
+
+// tokenOf is the token of a viewer.
+func tokenOf(i int) string { return fmt.Sprintf("bench-token-of-viewer-%d-0123456789", i) }
+
+// login gives a client with a session.
+func (b *bench) login(ctx context.Context, token string) (*http.Client, error) {
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		return nil, err
 	}
-	b.base, b.client = "http://"+l.Addr().String(), &http.Client{Jar: jar}
+	client := &http.Client{Jar: jar}
 	login, err := http.NewRequestWithContext(ctx, http.MethodPost, b.base+"/login", strings.NewReader(url.Values{"token": {token}}.Encode()))
 	if err != nil {
 		return nil, err
 	}
 	login.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	answer, err := b.client.Do(login)
+	answer, err := client.Do(login)
 	if err != nil {
 		return nil, err
 	}
-	return func() { _ = server.Close() }, answer.Body.Close()
+	return client, answer.Body.Close()
 }
 
 // calendar has the days of the table, without a storage.
@@ -270,41 +296,70 @@ func (b *bench) first(ctx context.Context) error {
 	return nil
 }
 
-// watched has 20 viewers refresh the first page each 5 s, as the page does by itself.
+// watched has 20 viewers follow the first page, as its script does: by a stream, or each 5 s where that is refused.
 func (b *bench) watched(ctx context.Context) error {
 	if b.watch <= 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, b.watch)
 	defer cancel()
-	before, _, err := b.cpu(ctx)
+	before, own, err := b.cpu(ctx)
 	if err != nil {
 		return err
 	}
 	began := time.Now()
+	var streams, events, polls atomic.Int64
 	var all sync.WaitGroup
 	for i := range viewers {
+		viewer := b.viewers[i%len(b.viewers)]
 		all.Go(func() {
-			wait := time.Duration(i) * 5 * time.Second / viewers
-			for {
+			for ctx.Err() == nil {
+				if b.follow(ctx, viewer, &streams, &events) {
+					continue
+				}
+				if _, _, err := b.get(ctx, "/"); err == nil {
+					polls.Add(1)
+				}
 				select {
 				case <-ctx.Done():
-					return
-				case <-time.After(wait):
+				case <-time.After(5 * time.Second):
 				}
-				_, _, _ = b.get(ctx, "/") // the last one ends with the time
-				wait = 5 * time.Second
 			}
 		})
 	}
 	all.Wait()
 	took := time.Since(began)
-	after, _, err := b.cpu(context.WithoutCancel(ctx))
+	after, ownAfter, err := b.cpu(context.WithoutCancel(ctx))
 	if err != nil {
 		return err
 	}
-	fmt.Printf("\n%d viewers of the first page, each refreshed every 5 s: %.2f %% of one processor of Postgres. Kafka is asked by the desk itself, and as often without viewers.\n", viewers, 100*float64(after-before)/float64(took.Nanoseconds()))
+	percent := func(d time.Duration) float64 { return 100 * float64(d) / float64(took) }
+	fmt.Printf("\n%d viewers of the first page for %s: %d streams with %d events, and %d questions by those without one. Of one processor Postgres took %.2f %%; the desk and these viewers took %.2f %%. Kafka is asked by the desk itself, and as often without viewers.\n",
+		viewers, took.Round(time.Second), streams.Load(), events.Load(), polls.Load(), percent(after-before), percent(ownAfter-own))
 	return nil
+}
+
+// follow reads the events of the first page until the time is over. It returns false where there is no place for a stream.
+func (b *bench) follow(ctx context.Context, viewer *http.Client, streams, events *atomic.Int64) bool {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, b.base+"/events/now", nil)
+	if err != nil {
+		return false
+	}
+	answer, err := viewer.Do(r)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode != http.StatusOK {
+		return false
+	}
+	streams.Add(1)
+	for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
+		if strings.HasPrefix(lines.Text(), "event:") {
+			events.Add(1)
+		}
+	}
+	return true
 }
 
 // pages are the pages of the console, with values of decisions and letters that are there.

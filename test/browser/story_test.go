@@ -28,6 +28,8 @@ func TestStory_FromDenialToRetry(t *testing.T) {
 	b := chromium(t)
 	olga, adam := open(t, b, s.url, wide).login("operator"), open(t, b, s.url, wide).login("admin")
 
+	live(adam)
+
 	// A denial, and why.
 	denied := refund(t, opa, 900)
 	refund(t, opa, 20)
@@ -82,8 +84,16 @@ func TestStory_FromDenialToRetry(t *testing.T) {
 	if now := number(olga, "Stored"); now < before {
 		t.Errorf("after a reload %d are stored, before it were %d", now, before)
 	}
+	olga.visit("/")
+	follows(olga)
+	eval[bool](olga, "window.kept = true")
 	desk.stop()
 	desk = s.desk()
+	follows(olga) // by itself
+	if !eval[bool](olga, "window.kept === true") {
+		t.Error("the live page was loaded again")
+	}
+	olga.taken() // the desk was away
 	olga.visit(job)
 	olga.awaits("the check is dropped") // she is still logged in
 	db.Pause(t)

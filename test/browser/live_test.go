@@ -1,0 +1,82 @@
+//go:build integration
+
+package browser
+
+import (
+	"fmt"
+)
+
+// answered is the time of the answer that a page shows.
+func answered(p *tab) string {
+	p.t.Helper()
+	return eval[string](p, `document.querySelector("time[data-asof]").getAttribute("datetime")`)
+}
+
+// asked is how often a page asked by itself, besides its stream.
+func asked(p *tab) int {
+	p.t.Helper()
+	return eval[int](p, `performance.getEntriesByType("resource").filter(e => new URL(e.name).pathname === "/").length`)
+}
+
+// moves waits for so many newer answers on a page.
+func moves(p *tab, times int) {
+	p.t.Helper()
+	for range times {
+		before := answered(p)
+		eventually(p.t, "a newer answer is on the page", func() error {
+			if now := answered(p); now == before {
+				return fmt.Errorf("it is of %s", now)
+			}
+			return nil
+		})
+	}
+}
+
+// follows waits until the answers of a page come by its stream: for longer than it waits before it asks by itself.
+func follows(p *tab) {
+	p.t.Helper()
+	eventually(p.t, "the page follows the stream", func() error {
+		before := asked(p)
+		moves(p, 4)
+		if n := asked(p) - before; n > 0 {
+			return fmt.Errorf("it asked %d times", n)
+		}
+		return nil
+	})
+}
+
+// live plays the first page: hidden it asks nothing, shown again it catches up, and without a stream it asks by itself.
+func live(p *tab) {
+	p.t.Helper()
+	p.visit("/")
+	follows(p)
+	hide := func(is bool) {
+		eval[bool](p, fmt.Sprintf(`(() => { Object.defineProperty(document, "hidden", { configurable: true, get: () => %v }); document.dispatchEvent(new Event("visibilitychange")); return true })()`, is))
+	}
+	hide(true)
+	// Four streams are as many as one name may have. Their events also say that time goes by for the hidden page.
+	eval[bool](p, `(() => { window.held = [1, 2, 3, 4].map(() => { const s = new EventSource("/events/now"); s.heard = 0; for (const name of ["page", "asof"]) s.addEventListener(name, () => s.heard++); return s }); return true })()`)
+	hear := func(times int) {
+		eventually(p.t, "the other streams have events", func() error {
+			if n := eval[int](p, "Math.min(...window.held.map(s => s.heard))"); n < times {
+				return fmt.Errorf("%d of %d", n, times)
+			}
+			return nil
+		})
+	}
+	hear(1)
+	before, was := asked(p), answered(p)
+	hear(4)
+	if now := answered(p); asked(p) != before || now != was {
+		p.t.Errorf("the hidden page asked %d times, and shows %s in place of %s", asked(p)-before, now, was)
+	}
+	hide(false) // its stream is one too many, and refused
+	moves(p, 2)
+	if asked(p) < before+2 {
+		p.t.Errorf("two answers came with %d requests", asked(p)-before)
+	}
+	eval[bool](p, "window.held.forEach(s => s.close()) === undefined")
+	hide(true)
+	hide(false)
+	follows(p)
+}
