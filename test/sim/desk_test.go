@@ -439,6 +439,9 @@ func (w *world) operate() {
 	}
 	for _, r := range w.plan.Rulings {
 		clicks = append(clicks, click{r.At, func() { w.rule(r) }})
+		if r.Act == ledger.Closed {
+			clicks = append(clicks, click{r.At + r.For/2, w.reopen})
+		}
 	}
 	slices.SortStableFunc(clicks, func(a, b click) int { return cmp.Compare(a.at, b.at) })
 	for _, c := range clicks {

@@ -103,6 +103,16 @@ func (w *world) rule(r ruling) {
 	}
 }
 
+// reopen moves what was closed back, so that rules could close it again.
+func (w *world) reopen() {
+	outcomes, err := w.book.Reopen(context.Background(), w.letters(ledger.Resolved), ledger.Actor{Name: "ruler", Why: "the seed says so"})
+	n := 0
+	for _, o := range outcomes {
+		n += b2i(o.Err == nil)
+	}
+	w.history.add("operator reopens", "", fmt.Sprintf("%d letters: %v", n, err))
+}
+
 func (k desksBook) Rules(ctx context.Context, fingerprint string, all bool, n int) ([]ledger.Rule, error) {
 	return asked(ctx, k.p, "Rules", func() ([]ledger.Rule, error) { return k.inner().Rules(ctx, fingerprint, all, n) })
 }
