@@ -186,6 +186,7 @@ func (w *world) judgeDesk(ev *evidence) {
 	}
 	w.judgeJobs(ev.Books.Proof)
 	w.judgeEdits(ev.Books.Proof)
+	w.judgeRules(ev.Books.Proof)
 }
 
 // effect returns the error in the end of a retry, or "".

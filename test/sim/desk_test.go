@@ -99,6 +99,9 @@ func newDeskProgram(p *process, log zerolog.Logger) (d *deskProgram, err error) 
 		worker.NewJobs(worker.JobsConfig{Holder: p.name, Lease: 3 * time.Second, Step: 200 * time.Millisecond, LetterLease: s.DeskLease, Alike: 3, Window: 6, AtOnce: 2}, book, db, log),
 		schedule,
 	}
+	if len(p.w.plan.Rulings) > 0 { // a desk without rules asks for them all the same, and other schedules stay as they are
+		d.workers = append(d.workers, worker.NewRules(worker.RulesConfig{Holder: p.name, Interval: 500 * time.Millisecond, LetterLease: s.DeskLease, Portion: 2, Window: 3, Turns: 2}, book, db, log))
+	}
 	return d, nil
 }
 
@@ -432,6 +435,12 @@ func (w *world) operate() {
 		}
 		if o.Resume > 0 {
 			clicks = append(clicks, click{o.At + o.Stop + o.Resume, func() { w.turn(n, "resumes", w.book.ResumeJob) }})
+		}
+	}
+	for _, r := range w.plan.Rulings {
+		clicks = append(clicks, click{r.At, func() { w.rule(r) }})
+		if r.Act == ledger.Closed {
+			clicks = append(clicks, click{r.At + r.For/2, w.reopen})
 		}
 	}
 	slices.SortStableFunc(clicks, func(a, b click) int { return cmp.Compare(a.at, b.at) })

@@ -45,7 +45,7 @@ func init() {
 			evils, byName[name] = append(evils, e), e
 		}
 	}
-	byName[killAtWork.name] = killAtWork
+	byName[killAtWork.name], byName[killAtRule.name] = killAtWork, killAtRule
 }
 
 // effects draws a number of effects, small ones as likely as large ones.

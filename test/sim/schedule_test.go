@@ -25,6 +25,7 @@ type schedule struct {
 	ByJob      bool    // by a job
 	Orders     []order // jobs
 	Edits      []editing
+	Rulings    []ruling // rules and snoozes
 	Attempts   int
 	MaxEntered int      // limit of a client's dead letters in an hour; 0: none
 	Settings   []string // of all processes
@@ -85,6 +86,9 @@ func (s *schedule) String() string {
 	for _, o := range s.Orders {
 		fmt.Fprintf(&b, "  %+v\n", o)
 	}
+	for _, r := range s.Rulings {
+		fmt.Fprintf(&b, "  %+v\n", r)
+	}
 	for _, e := range s.Edits {
 		fmt.Fprintf(&b, "  %+v\n", e)
 	}
@@ -133,6 +137,7 @@ func plan(seed uint64) *schedule {
 	slices.SortStableFunc(s.Events, func(a, b event) int { return cmp.Compare(a.At, b.At) })
 	s.floods()
 	s.lanesDrawn()
+	s.rulings()
 	return s
 }
 

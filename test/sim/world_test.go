@@ -67,10 +67,11 @@ type world struct {
 	lives    []*process // all that there were
 	metrics  map[string]verify.Metrics
 
-	tightened       time.Time                 // a CHECK was added then; zero: none
-	repaired        time.Time                 // the first CHECK was dropped then
-	repair          func()                    // drops it
-	retriedBy       map[string]int            // accepted retries, by operator
+	tightened       time.Time      // a CHECK was added then; zero: none
+	repaired        time.Time      // the first CHECK was dropped then
+	repair          func()         // drops it
+	retriedBy       map[string]int // accepted retries, by operator
+	snoozes         []snoozed
 	ordered         []ordered                 // jobs that were made
 	edited          map[string][]edited       // values that letters got, by their ids
 	returned        map[string][]verify.Place // places where the desk put records back, by the mark of the retry

@@ -120,7 +120,6 @@ func (s *api) audits(ctx context.Context, q ledger.AuditQuery) (ledger.Audits, e
 	}
 	for n := range found.Lines {
 		a := &found.Lines[n]
-		a.Withheld = a.Withheld || a.Original != nil || a.Diff != "" || a.Was != nil
 		a.Original, a.Diff, a.Was = nil, "", nil
 	}
 	return found, nil

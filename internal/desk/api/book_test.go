@@ -411,7 +411,7 @@ func (b *book) OrderSurplus(context.Context, int64, ledger.Actor) error { return
 
 // Audits gives one line of each audit that fits, with payloads.
 func (b *book) Audits(_ context.Context, q ledger.AuditQuery) (found ledger.Audits, err error) {
-	line := ledger.Audit{ID: 7, At: noon, LetterID: id(0), Act: ledger.Closed, From: ledger.Pending, To: ledger.Resolved, By: "rule 3 of mara", Why: "done", Job: 2, Login: "docket", Original: []byte(marker), Diff: marker, Was: []byte(marker)}
+	line := ledger.Audit{ID: 7, At: noon, LetterID: id(0), Act: ledger.Closed, From: ledger.Pending, To: ledger.Resolved, By: "rule 3 of mara", Why: "done", Job: 2, Login: "docket", Withheld: true, Original: []byte(marker), Diff: marker, Was: []byte(marker)}
 	if q.Groups {
 		line = ledger.Audit{ID: 7, At: noon, Fingerprint: fingerprint, Rule: 3, Act: "rule_added", By: "mara", Why: "flaky", Login: "docket"}
 	}

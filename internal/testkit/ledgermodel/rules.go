@@ -210,3 +210,31 @@ func (b *Book) act(r *ledger.Rule, due []*ledger.Entry, lease time.Duration, now
 	}
 	r.Acted += int64(len(due))
 }
+
+// Reopen moves letters that a person or a rule closed back to PENDING. See [ledger.Cases].
+func (b *Book) Reopen(ctx context.Context, ids []string, by ledger.Actor) (all []ledger.Outcome, err error) {
+	now, end, err := b.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	for _, id := range ids {
+		o, e, last := ledger.Outcome{ID: id, Err: ledger.ErrNotFound}, b.letters[id], ledger.Act("")
+		for _, l := range b.lines {
+			if l.LetterID == id {
+				last = l.Act
+			}
+		}
+		stored := slices.ContainsFunc(b.of(id), func(s *sending) bool { return s.Outcome == ledger.SendingStored })
+		switch {
+		case e == nil:
+		case e.State != ledger.Resolved || last != ledger.Closed || stored:
+			o.Err = refused(e)
+		default:
+			o.Err = nil
+			b.move(e, ledger.Pending, ledger.Reopened, by, now)
+		}
+		all = append(all, o)
+	}
+	return all, nil
+}
