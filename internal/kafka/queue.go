@@ -134,7 +134,9 @@ func (a *Assignment) append(records []*kgo.Record) error {
 			return fmt.Errorf("offset %d came after %d", r.Offset, a.position-1)
 		}
 		a.position = r.Offset + 1
-		a.account.Await(r)
+	}
+	a.account.Await(records...)
+	for _, r := range records {
 		if r.Attrs.IsControl() {
 			continue // a transaction marker has an offset and is not a record
 		}

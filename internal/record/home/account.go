@@ -109,19 +109,29 @@ func positionOf(r *kgo.Record) position {
 func (a *Account) Enter(records ...*kgo.Record) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	entered := 0 // of those that wait
+	defer func() { a.shorten(entered) }()
 	for _, r := range records {
 		a.check(r, "entered", a.last)
 		p := positionOf(r)
-		if len(a.waiting) > 0 {
-			if p = a.waiting[0]; p.offset != r.Offset {
+		if entered < len(a.waiting) {
+			if p = a.waiting[entered]; p.offset != r.Offset {
 				panic(fmt.Sprintf("home: offset %d of %s/%d entered before %d", r.Offset, a.topic, a.partition, p.offset))
 			}
-			if a.waiting = a.waiting[1:]; len(a.waiting) == 0 {
-				a.waiting = nil
-			}
+			entered++
 		}
 		a.last = p.upTo - 1
 		a.open = append(a.open, p)
+	}
+}
+
+// mostKept limits the array that is kept when nothing waits.
+const mostKept = 16 << 10
+
+// shorten removes the first n awaited records. Their array is used again, unless it is large and empty.
+func (a *Account) shorten(n int) {
+	if a.waiting = slices.Delete(a.waiting, 0, n); len(a.waiting) == 0 && cap(a.waiting) > mostKept {
+		a.waiting = nil
 	}
 }
 

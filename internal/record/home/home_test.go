@@ -394,3 +394,38 @@ func TestAccount_ManyKeepNoBatches(t *testing.T) {
 	}
 	runtime.KeepAlive(all)
 }
+
+// TestAccount_StreamTakesNoMemory reads and takes records of a partition that always has some waiting, as in a long drain.
+//
+//nolint:paralleltest // it measures what is the whole process's
+func TestAccount_StreamTakesNoMemory(t *testing.T) {
+	const each, waiting = 500, 3
+	a := NewAccount("t", 3)
+	read, taken := 0, 0
+	next := func(from int) []*kgo.Record {
+		rs := make([]*kgo.Record, each)
+		for i := range rs {
+			rs[i] = &kgo.Record{Topic: "t", Partition: 3, Offset: int64(from + i)}
+		}
+		return rs
+	}
+	var sets [64][]*kgo.Record
+	for i := range sets {
+		sets[i] = next(i * each)
+	}
+	step := func() {
+		for read < taken+waiting {
+			a.Await(sets[read]...)
+			read++
+		}
+		a.Enter(sets[taken]...)
+		taken++
+		a.settle(sets[taken-1])
+	}
+	for range 10 {
+		step()
+	}
+	if n := testing.AllocsPerRun(40, step); n > 0.1 {
+		t.Errorf("%d records take %v allocations to be read and taken", each, n)
+	}
+}
