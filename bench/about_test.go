@@ -63,7 +63,7 @@ func (b *bench) settings() []string {
 // write prints the page, and writes it into the file that was asked for.
 func (b *bench) write(t *testing.T) {
 	t.Helper()
-	page := Page{Machine: b.machine(t.Context()), Rows: b.rows, Notes: b.settings()}
+	page := Page{Machine: b.machine(t.Context()), Rows: b.rows, Notes: b.settings(), Tables: b.tables}
 	for _, name := range b.order {
 		page.Seen = append(page.Seen, Seen{Name: name, Runs: b.runs[name]})
 	}

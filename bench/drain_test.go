@@ -21,6 +21,13 @@ type load struct {
 	from     int64            // rows that are there before
 	replay   bool             // by the replayer, from a parking topic
 	group    string           // of its own; empty: one that no group had before
+	probe    probe            // looks at the worker meanwhile; nil: nothing does
+}
+
+// probe looks at a worker from its first fetch to its last row.
+type probe interface {
+	start(w *worker) error
+	end(ctx context.Context, w *worker) error
 }
 
 // drained lets a worker carry a topic home, and accounts for every decision.
@@ -49,10 +56,20 @@ func (b *bench) drained(ctx context.Context, l load) (run Run, err error) {
 		return run, err
 	}
 	run = Run{Rows: int64(l.topic.decisions), StartUp: began.Sub(w.started)}
+	if l.probe != nil {
+		if err := l.probe.start(w); err != nil {
+			return run, err
+		}
+	}
 	if err := b.watch(ctx, w, &run); err != nil {
 		return run, err
 	}
 	run.Took = time.Since(began) // the rest is the account's time
+	if l.probe != nil {
+		if err := l.probe.end(ctx, w); err != nil {
+			return run, err
+		}
+	}
 	seen, err := w.atRest(ctx)
 	if err != nil {
 		return run, err

@@ -10,7 +10,7 @@ import (
 
 // Sections are the parts of a run, in their order.
 func Sections() []string {
-	return []string{"drain", "again", "bad", "replay", "latency", "outage", "scale", "memory", "growth", "desk", "states", "limit", "collect", "against", "peers"}
+	return []string{"drain", "again", "bad", "replay", "latency", "outage", "scale", "memory", "growth", "desk", "states", "limit", "collect", "against", "peers", "budget", "profile"}
 }
 
 // Peers are the workers of others that Docket is compared with, by their folder in peers.
@@ -29,6 +29,8 @@ type Options struct {
 	Peers  []string        // that are measured in the section of this name
 	// Against is a consumer of another commit, with which this one is compared in the section of this name; empty: there is none.
 	Against string
+	// Profile is the file that the section of this name writes: a CPU profile of the worker; empty: there is none.
+	Profile string
 	Out     string // file for the page; none where empty
 }
 
@@ -54,12 +56,15 @@ func ParseOptions(get func(name string) string) (Options, error) {
 	o := Options{
 		N: number("N", 1_000_000, 1000, 100_000_000), Rounds: number("ROUNDS", 5, 1, 1000), Repeat: number("REPEAT", 2, 0, 100),
 		Seed: uint64(number("SEED", 1, 0, 1<<62)), Long: flag("LONG"), Growth: flag("GROWTH"),
-		Filler: number("FILLER", 20_000_000, 1, 1<<40), Out: get("OUT"), Against: get("AGAINST"),
+		Filler: number("FILLER", 20_000_000, 1, 1<<40), Out: get("OUT"), Against: get("AGAINST"), Profile: get("PROFILE"),
 	}
-	only, err := sections(get("ONLY"), map[string]bool{"growth": o.Growth, "peers": flag("PEERS"), "against": o.Against != ""})
+	only, err := sections(get("ONLY"), map[string]bool{"growth": o.Growth, "peers": flag("PEERS"), "against": o.Against != "", "budget": false, "profile": o.Profile != ""})
 	o.Only = only
 	if o.Does("against") && o.Against == "" {
 		err = errors.Join(err, errors.New("ONLY has against, and AGAINST names no commit"))
+	}
+	if o.Does("profile") && o.Profile == "" {
+		err = errors.Join(err, errors.New("ONLY has profile, and PROFILE names no file"))
 	}
 	peers, unknown := named("PEER", get("PEER"), Peers())
 	o.Peers = peers

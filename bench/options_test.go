@@ -20,7 +20,7 @@ func TestParseOptions_Defaults(t *testing.T) {
 		t.Errorf("got %+v", o)
 	}
 	for _, section := range Sections() {
-		if o.Does(section) != (section != "growth" && section != "peers" && section != "against") {
+		if o.Does(section) != (section != "growth" && section != "peers" && section != "against" && section != "budget" && section != "profile") {
 			t.Errorf("%s: %v", section, o.Does(section))
 		}
 	}
@@ -43,6 +43,12 @@ func TestOptions_Sections(t *testing.T) {
 	}
 	if _, err = ParseOptions(from(map[string]string{"ONLY": "against"})); err == nil {
 		t.Error("against nothing")
+	}
+	if o, err = ParseOptions(from(map[string]string{"PROFILE": "/a/docket.pgo", "ONLY": "profile"})); err != nil || !o.Does("profile") || o.Profile != "/a/docket.pgo" {
+		t.Errorf("%+v, %v", o, err)
+	}
+	if _, err = ParseOptions(from(map[string]string{"ONLY": "profile"})); err == nil {
+		t.Error("a profile into no file")
 	}
 	if o, err = ParseOptions(from(map[string]string{"PEERS": "1"})); err != nil || !o.Does("peers") || !o.Does("drain") || o.Does("growth") {
 		t.Errorf("PEERS=1: %+v, %v", o, err)

@@ -60,6 +60,7 @@ type Page struct {
 	Rows    []Row
 	Seen    []Seen
 	Notes   []string
+	Tables  []string // each with its lines
 }
 
 // Markdown writes the page.
@@ -82,6 +83,9 @@ func (p Page) Markdown(to io.Writer) {
 	}
 	for _, note := range p.Notes {
 		fmt.Fprintf(to, "- %s\n", note)
+	}
+	for _, table := range p.Tables {
+		fmt.Fprintf(to, "\n%s", table)
 	}
 }
 

@@ -51,6 +51,7 @@ type bench struct {
 	runs      map[string][]Run
 	order     []string // names of runs, as they came
 	rows      []Row
+	tables    []string        // that come behind the page
 	columns   map[string]bool // names of runs whose rows were compared with Docket's
 	former    edition         // the consumer of another commit, where there is one
 }
@@ -64,6 +65,7 @@ func (b *bench) sections() []section {
 	return []section{
 		{"drain", b.drain}, {"again", b.again}, {"bad", b.bad}, {"replay", b.replay}, {"latency", b.latency}, {"outage", b.outage}, {"scale", b.scale},
 		{"memory", b.memory}, {"growth", b.growth}, {"desk", b.desk}, {"states", b.states}, {"limit", b.limit}, {"collect", b.collect}, {"against", b.against}, {"peers", b.peers},
+		{"budget", b.budget}, {"profile", b.profile},
 	}
 }
 

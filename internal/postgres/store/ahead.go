@@ -6,9 +6,9 @@ import (
 	"docket/internal/record/decision"
 )
 
-// Rows are sent in the order of their identity, which is no order in memory, and a batch is larger than the processor's caches
-// near the core. So the encoding of a row would wait for memory again and again. It asks for the rows to come instead: for the
-// fields of one, and a little later, when these are there, for its payload.
+// Rows are sent in the order of their identity, and so all over memory. A batch is larger than the caches near a core, and the
+// encoding of each row would wait for memory. So it asks for the rows to come: for the fields of one, and a little later, when
+// these are there, for its payload.
 const (
 	fieldsAhead  = 6
 	payloadAhead = 3

@@ -250,8 +250,8 @@ func BenchmarkCopyRows(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(rows)), "ns/row")
 }
 
-// BenchmarkCopyRows_Apart has the rows of a batch in an order that is not that of memory, as a batch has them that is sorted by
-// random ids, and more of them than the caches near a core hold.
+// BenchmarkCopyRows_Apart has rows in an order that is not that of memory, as in a batch that is sorted by random ids. They are
+// more than the caches near a core hold.
 func BenchmarkCopyRows_Apart(b *testing.B) {
 	const batches = 8
 	var all [batches]*copyReader

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"time"
 
 	"github.com/moby/moby/api/types/container"
@@ -149,6 +150,22 @@ func (h Handle) CPU(ctx context.Context) (time.Duration, error) {
 		return 0, act("read the use of a container", err)
 	}
 	return time.Duration(stats.CPUStats.CPUUsage.TotalUsage), nil
+}
+
+// Processes returns the processes of the container, by their numbers outside of it.
+func (h Handle) Processes(ctx context.Context) (pids []int, err error) {
+	top, err := h.n.docker.ContainerTop(ctx, h.n.ctr.GetContainerID(), client.ContainerTopOptions{Arguments: []string{"-eo", "pid"}})
+	if err != nil {
+		return nil, act("list the processes of a container", err)
+	}
+	for _, line := range top.Processes {
+		pid, err := strconv.Atoi(line[0])
+		if err != nil {
+			return nil, act("read the number of a process", err)
+		}
+		pids = append(pids, pid)
+	}
+	return pids, nil
 }
 
 // Logs copies what the server has logged so far.
