@@ -27,6 +27,8 @@ func (k kafkaOf) open() (lookup.Topics, func(), error) { return k, func() {}, ni
 
 func (k kafkaOf) Committed(context.Context, string, string) (map[int32]int64, error) { return nil, nil }
 
+func (k kafkaOf) Identity(_ context.Context, topic string) (string, error) { return topic, nil }
+
 func (k kafkaOf) Ends(_ context.Context, topic string) (map[int32]int64, error) {
 	end := map[int32]int64{0: 0}
 	for _, r := range k.records {
