@@ -121,8 +121,8 @@ func (k desksBook) ActRule(ctx context.Context, id int64, t ledger.Turn) (ledger
 	return asked(ctx, k.p, "ActRule", func() (ledger.Acting, error) { return k.inner().ActRule(ctx, id, t) })
 }
 
-// judgeRules checks what rules did: at most one act for each failure of a letter, none on a letter that was snoozed or is of others,
-// and no more than they may. The audit has each act.
+// judgeRules checks what rules did: at most one act for each failure of a letter, and none on a letter that was snoozed or is of
+// others. No rule acted more often than it may. The audit has each act.
 func (w *world) judgeRules(proof ledger.Proof) {
 	all, err := w.book.Rules(context.Background(), "", true, 1000)
 	if err != nil {

@@ -16,16 +16,16 @@ import (
 var built = []string{
 	"schema/checkpartitions.go countStrays", // the name of a table that regclass quoted
 	// Names of columns and tables that the server quoted; the days of a COPY, which takes no parameters, are written from a date.
-	"historydb/archive.go strayDays", "historydb/archive.go sharedDays", "historydb/archiverows.go copyOut", "historydb/archiverows.go Read", "historydb/archiverows.go lines", "historydb/archivestates.go statesBehind", "historydb/archiveload.go load", "historydb/archiveload.go copied", "historydb/archiveload.go equal", "historydb/archiveload.go differing", "historydb/archivecount.go countBefore", "historydb/archivecount.go countLeaving", "historydb/archiveletters.go Read",
+	"historydb/archive.go strayDays", "historydb/archive.go sharedDays", "historydb/archiverows.go copyOut", "historydb/archiverows.go Read", "historydb/archiverows.go lines", "historydb/archivestates.go statesBehind", "historydb/archiveload.go copiedAtOnce", "historydb/archiveload.go staged", "historydb/archiveload.go equal", "historydb/archiveload.go differing", "historydb/archivecount.go countBefore", "historydb/archivecount.go countLeaving", "historydb/archiveletters.go Read",
 	// The name of the table, or of a day that was taken out, which the server quoted.
-	"historydb/ways.go oldestBegin", "historydb/ways.go skip", "historydb/places.go places", "historydb/prefix.go beginning", "historydb/reader.go ByID", "historydb/reader.go decisions",
+	"historydb/countleft.go lateRows", "historydb/ways.go oldestBegin", "historydb/ways.go skip", "historydb/places.go places", "historydb/prefix.go beginning", "historydb/reader.go ByID", "historydb/reader.go decisions",
 	"schema/partition.go swap", "schema/partition.go days", "store/transaction.go asked", "store/lookup.go look",
 	"ledgerdb/days.go countersSQL", "ledgerdb/jobs.go jobs", "ledgerdb/jobs.go changedJobs", "ledgerdb/list.go combinations", "ledgerdb/list.go collect",
 	"ledgerdb/matching.go groupsOf", "ledgerdb/matching.go lock", "ledgerdb/show.go values",
 	"ledgerdb/tallies.go tallies", "ledgerdb/tallies.go paths", "ledgerdb/tallies.go times", "ledgerdb/tallies.go scanned", "ledgerdb/tallies.go countsIn",
 	"schema/indexes.go index", "schema/indexes.go indexEach", "schema/indexes.go IndexDays", // names that format quoted
-	"ledgerdb/audits.go over", "ledgerdb/views.go act", "ledgerdb/sessions.go Create", // one of some constants
-	"ledgerdb/audits.go window", "ledgerdb/rules.go rules", "historydb/statesread.go Revisions", "historydb/ways.go look", "historydb/follow.go begin", "historydb/follow.go since", "historydb/stats.go counted", "historydb/stats.go live", "historydb/statesrows.go sorted", "historydb/statesrows.go read", "historydb/statesread.go States", "historydb/statesread.go Flips", "historydb/waiting.go Waiting", // conditions by what is asked for
+	"ledgerdb/audits.go over", "ledgerdb/decide.go retry", "ledgerdb/actrule.go act", "ledgerdb/actrule.go choose", "ledgerdb/views.go act", "ledgerdb/sessions.go Create", // one of some constants
+	"ledgerdb/audits.go window", "ledgerdb/audits.go groupAudits", "historydb/countleft.go late", "ledgerdb/rules.go rules", "historydb/statesread.go Revisions", "historydb/ways.go look", "historydb/follow.go latest", "historydb/follow.go since", "historydb/stats.go counted", "historydb/stats.go live", "historydb/statesrows.go sorted", "historydb/statesrows.go read", "historydb/statesread.go States", "historydb/statesread.go Flips", "historydb/waiting.go Waiting", // conditions by what is asked for
 }
 
 // TestSQL_IsConstant has all that goes to the server as a statement be constants, so that no value can become a part of it.
