@@ -34,6 +34,8 @@ func TestMigration_TablesGoAndComeBack(t *testing.T) {
 	_, unaudited := ways("00011_audit.sql")
 	_, unheld := ways("00013_floods.sql")
 	_, uncased := ways("00021_cases.sql")
+	_, unpersoned := ways("00025_persons.sql")
+	d.Exec(t, unpersoned)
 	d.Exec(t, uncased)
 	alone, together := ways("00014_four_eyes.sql")
 	for _, step := range []string{together, alone, alone, together} { // a step can be run again
