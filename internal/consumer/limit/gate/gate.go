@@ -36,7 +36,7 @@ type Config struct {
 // It is safe for concurrent use.
 type Gate struct {
 	cfg    Config
-	queues [2]chan struct{} // of the urgent lane, of the low lanes; holds one while somebody is first
+	queues [2]queue // of the urgent lane, of the low lanes
 
 	mu      sync.Mutex
 	waits   map[*wait]struct{}
@@ -61,7 +61,7 @@ type wait struct {
 
 // New returns a gate.
 func New(cfg Config) *Gate {
-	return &Gate{cfg: cfg, queues: [2]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)}, waits: map[*wait]struct{}{}}
+	return &Gate{cfg: cfg, waits: map[*wait]struct{}{}}
 }
 
 const (
@@ -85,20 +85,11 @@ func (g *Gate) Take(ctx, leaving context.Context, low bool, n int, pause, resume
 		}
 	}
 	defer func() { g.forget(w) }()
-	queue := g.queues[index(low)]
-	select {
-	case queue <- struct{}{}:
-	default:
-		rest()
-		select {
-		case queue <- struct{}{}:
-		case <-ctx.Done():
-			return 0
-		case <-leaving.Done():
-			return 0
-		}
+	queue := &g.queues[index(low)]
+	if !queue.enter(ctx, leaving, rest) {
+		return 0
 	}
-	defer func() { <-queue }()
+	defer queue.leave()
 
 	n = min(n, g.cfg.Burst)
 	// Transactions of a single row would cost the database more than the limit saves. So the first question asks for

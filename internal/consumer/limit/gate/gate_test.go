@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -136,6 +137,11 @@ func TestGate_QueuesByClass(t *testing.T) {
 			})
 			synctest.Wait()
 		}
+		if w := g.Waits(); w.Low != 1 {
+			t.Errorf("at once: waits %+v", w)
+		}
+		time.Sleep(moment)
+		synctest.Wait()
 		if w := g.Waits(); w.Low != 5 || w.Urgent != 0 || !w.Since.Equal(began) || !w.Away.IsZero() {
 			t.Errorf("waits %+v", w)
 		}
@@ -343,6 +349,76 @@ func TestGate_NextWaitsForTheTurn(t *testing.T) {
 		all.Wait()
 		if granted != 5 {
 			t.Errorf("%d of 5 were granted rows", granted)
+		}
+	})
+}
+
+// asking is a limit that has rows, and whose answer takes a while.
+type asking time.Duration
+
+func (a asking) Ask(_ context.Context, _ bool, n, _ int) (granted int, wait time.Duration, err error) {
+	time.Sleep(time.Duration(a))
+	return n, 0, nil
+}
+
+// A write that comes while another asks the limit does not pause, unless the answer takes long.
+func TestGate_ShortQuestionsDoNotPause(t *testing.T) {
+	t.Parallel()
+	for takes, want := range map[time.Duration]int{3 * time.Millisecond: 0, 30 * time.Millisecond: 3} {
+		synctest.Test(t, func(t *testing.T) {
+			g := New(Config{Limit: asking(takes), Burst: 10})
+			var paused atomic.Int32
+			var all sync.WaitGroup
+			for range 4 {
+				all.Go(func() {
+					if g.Take(t.Context(), t.Context(), true, 1, func() { paused.Add(1) }, func() {}) != 1 {
+						t.Error("nothing granted")
+					}
+				})
+			}
+			all.Wait()
+			if got := int(paused.Load()); got != want {
+				t.Errorf("answers take %v: %d paused, want %d", takes, got, want)
+			}
+		})
+	}
+}
+
+// A write that gives up its place while it becomes the first leaves the queue to the next one.
+func TestGate_FirstThatGaveUp(t *testing.T) {
+	t.Parallel()
+	q := queue{taken: true}
+	first := make(chan struct{})
+	q.waits = append(q.waits, first)
+	q.leave()
+	q.quit(first)
+	if q.taken {
+		t.Error("nobody is the first, and the queue is taken")
+	}
+}
+
+// A write that gives up its place in the queue leaves it to the next one.
+func TestGate_PlacesThatAreGivenUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := New(Config{Limit: asking(time.Second), Burst: 10})
+		ending, end := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		var granted atomic.Int32
+		take := func(ctx context.Context) {
+			all.Go(func() { granted.Add(int32(g.Take(ctx, t.Context(), true, 1, never, never))) })
+			synctest.Wait()
+		}
+		take(t.Context())
+		take(ending)
+		take(t.Context())
+		end()
+		all.Wait()
+		if got := granted.Load(); got != 2 {
+			t.Errorf("granted %d", got)
+		}
+		if g.Take(t.Context(), t.Context(), true, 1, never, never) != 1 {
+			t.Error("the queue is taken for ever")
 		}
 	})
 }
