@@ -35,7 +35,7 @@ func TestReadSamples_OfProcesses(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if err := ReadSamples(strings.NewReader("perf: no samples\n"), func(Sample) {}); err == nil {
-		t.Error("what is no sample was read as one")
+		t.Error("a line without a sample was read as one")
 	}
 }
 

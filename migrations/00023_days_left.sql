@@ -31,7 +31,7 @@ BEGIN
     IF span <= interval '0' OR slack < interval '0' OR slack < interval '2 minutes' AND NOT pg_has_role(session_user, current_user, 'MEMBER') THEN
         RAISE EXCEPTION 'a span is above 0, and the mark stays 2 minutes behind the clock' USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    -- What is counted has to be seen by whoever looks after the open transactions were listed.
+    -- A reader that comes after the open transactions were listed has to see the counted rows.
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION 'decisions are counted in READ COMMITTED' USING ERRCODE = 'invalid_transaction_state';
     END IF;
@@ -157,7 +157,7 @@ BEGIN
     EXECUTE format('ALTER FUNCTION decision_states_restart() SET search_path = %I, pg_temp', current_schema());
 END $$;
 
--- Whoever reads the mark of the counts may read it.
+-- A role that reads the mark of the counts may read it.
 DO $$
 DECLARE
     g record;
@@ -190,7 +190,7 @@ BEGIN
     IF span <= interval '0' OR slack < interval '0' OR slack < interval '2 minutes' AND NOT pg_has_role(session_user, current_user, 'MEMBER') THEN
         RAISE EXCEPTION 'a span is above 0, and the mark stays 2 minutes behind the clock' USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    -- What is counted has to be seen by whoever looks after the open transactions were listed.
+    -- A reader that comes after the open transactions were listed has to see the counted rows.
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION 'decisions are counted in READ COMMITTED' USING ERRCODE = 'invalid_transaction_state';
     END IF;

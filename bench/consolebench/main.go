@@ -339,7 +339,7 @@ func (b *bench) watched(ctx context.Context) error {
 	return nil
 }
 
-// follow reads the events of the first page until the time is over. It returns false where there is no place for a stream.
+// follow reads the events of the first page until the time is over. It returns false if the desk has no place for a stream.
 func (b *bench) follow(ctx context.Context, viewer *http.Client, streams, events *atomic.Int64) bool {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, b.base+"/events/now", nil)
 	if err != nil {

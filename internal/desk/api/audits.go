@@ -46,7 +46,7 @@ type AuditLine struct {
 // AuditList is a part of the audit, the newest first.
 type AuditList struct {
 	Lines []AuditLine `json:"lines" nullable:"false"`
-	Next  int64       `json:"next,omitempty" doc:"What to give as before, or as after where the question has that; without it there are no more"`
+	Next  int64       `json:"next,omitempty" doc:"The next page begins with this as before, or as after if the question has that; missing on the last page"`
 	// Reached is where a look ended that took too long.
 	Reached *time.Time `json:"reached,omitempty" doc:"The time was over at lines of this time. Others that fit can be beyond: ask for next"`
 }

@@ -40,10 +40,10 @@ type SharedDays struct {
 // ArchiveDays are days, the newest first.
 type ArchiveDays struct {
 	Days   []ArchiveDay `json:"days" nullable:"false"`
-	Next   string       `json:"next,omitempty" doc:"What to give as before; without it there are no more"`
+	Next   string       `json:"next,omitempty" doc:"The next page begins with this as before; missing on the last page"`
 	Where  string       `json:"where,omitempty" doc:"The place of the archives; without it, there is none"`
 	Shared []SharedDays `json:"shared" nullable:"false" doc:"Decisions of several days together, which no archive takes"`
-	Lacks  []string     `json:"lacks" nullable:"false" doc:"What could not be looked at, a sentence each"`
+	Lacks  []string     `json:"lacks" nullable:"false" doc:"The places that could not be looked at, a sentence each"`
 }
 
 type calendarOutput struct{ Body ArchiveDays }

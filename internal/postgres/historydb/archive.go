@@ -308,7 +308,7 @@ type archiveDay struct {
 	fresh map[lateLine]int64 // late decisions that no earlier archive has
 
 	second *pgx.Conn   // helps to load; nil: there is none yet
-	alone  bool        // there is no second one
+	alone  bool        // a second one could not be opened
 	some   atomic.Bool // the table has some of the rows that are loaded
 	mu     sync.Mutex
 	past   time.Time // which the mark of the counts has passed; under mu

@@ -75,7 +75,7 @@ func (v *audits) query() (q ledger.AuditQuery, err error) {
 	case v.group != "" && !v.groups:
 		return q, frame.Misuse("--group needs --groups")
 	case len(v.actor) > 200 || strings.ContainsRune(v.actor, 0) || strings.ToValidUTF8(v.actor, "") != v.actor:
-		return q, frame.Misuse("--actor %s is no name", term.Quoted(v.actor))
+		return q, frame.Misuse("--actor %s is not a name", term.Quoted(v.actor))
 	}
 	if v.groups {
 		known = ledger.GroupActs()
@@ -97,7 +97,7 @@ func (v *audits) query() (q ledger.AuditQuery, err error) {
 	}
 	if v.before != "" {
 		if q.Before, err = strconv.ParseInt(v.before, 10, 64); err != nil || q.Before < 1 {
-			return q, frame.Misuse("--before %s is no number of a line", term.Quoted(v.before))
+			return q, frame.Misuse("--before %s is not the number of a line", term.Quoted(v.before))
 		}
 	}
 	q.Since, q.Until, err = frame.Between(v.since, v.until, v.Now())
