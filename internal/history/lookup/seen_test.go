@@ -73,6 +73,31 @@ func TestSeen_TopicMadeAgain(t *testing.T) {
 	}
 }
 
+// TestSeen_TopicMadeAgainMeanwhile: the topic is made again while a look asks for its end.
+func TestSeen_TopicMadeAgainMeanwhile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for n := range 5 {
+		w.arrives("logs", log(fmt.Sprint("old-", n), ""))
+	}
+	l := w.remembering()
+	again := func(asked string) {
+		if asked == "end logs" {
+			w.remade["logs"] = 1
+		}
+	}
+	w.moved = again
+	w.reads(l, "old-1")
+	w.moved = func(string) {}
+	w.records["logs"] = nil
+	for n := range 6 {
+		w.arrives("logs", log(fmt.Sprint("new-", n), ""))
+	}
+	if read, found := w.reads(l, "new-1"); read != 6 || found != 1 {
+		t.Errorf("read %d, found %d", read, found)
+	}
+}
+
 // TestSeen_BoundComesFurther: each look may read three records, and continues behind those of the one before.
 func TestSeen_BoundComesFurther(t *testing.T) {
 	t.Parallel()

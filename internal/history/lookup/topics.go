@@ -191,6 +191,15 @@ func (s *search) readPart(ctx context.Context, topics Topics, p *part, limits Li
 		}
 		from = now.next
 	}
+	// A range that a desk left is short, and its topic is searched from another place as well.
+	remembers := s.look.seen != nil && p.upTo == nil
+	var identity string
+	if remembers {
+		// Before the ends: if the topic is made again in between, the next look sees another identity and begins again.
+		if identity, p.err = topics.Identity(ctx, p.topic); p.err != nil {
+			return
+		}
+	}
 	if p.ends, p.err = topics.Ends(ctx, p.topic); p.err != nil {
 		return
 	}
@@ -213,9 +222,8 @@ func (s *search) readPart(ctx context.Context, topics Topics, p *part, limits Li
 	if p.want == 0 {
 		return
 	}
-	// A range that a desk left is short, and its topic is searched from another place as well.
-	if s.look.seen != nil && p.upTo == nil {
-		s.readOn(ctx, topics, p, begin, limits)
+	if remembers {
+		s.readOn(ctx, topics, p, identity, begin, limits)
 		return
 	}
 	_, p.err = topics.Scan(ctx, p.topic, begin, p.ends, s.reading(p, limits, func(*kgo.Record, string) bool { return true }))
@@ -223,11 +231,7 @@ func (s *search) readPart(ctx context.Context, topics Topics, p *part, limits Li
 
 // readOn is a scan that begins where the last one ended. The records that the last one met are read again if they may have one
 // of the ids.
-func (s *search) readOn(ctx context.Context, topics Topics, p *part, begin map[int32]int64, limits Limits) {
-	var identity string
-	if identity, p.err = topics.Identity(ctx, p.topic); p.err != nil {
-		return
-	}
+func (s *search) readOn(ctx context.Context, topics Topics, p *part, identity string, begin map[int32]int64, limits Limits) {
 	t := s.look.seen.topic(p.topic)
 	defer t.mu.Unlock()
 	on := t.next(identity, begin, p.ends)
