@@ -37,7 +37,7 @@ func TestAudit_FiltersAndPages(t *testing.T) {
 	w.says(t, cli.Done, []string{"dlq", "audit", "--act", "closed", "-o", "csv"}, "closed", "PENDING")
 	w.says(t, cli.Done, []string{"dlq", "audit", "--groups"}, "rule_added", "to oleg: yours", "!\x1b[31m")
 	w.says(t, cli.Done, []string{"dlq", "audit", "--groups", "--actor", "mara", "--act", "assigned", "--json"}, `"act": "assigned"`, "!rule_added")
-	for flag, want := range map[string]string{"--act danced": "none of", "--limit 501": "1 to 500", "--group abcd": "needs --groups", "--before x": "no number", "--since soon": "not a time", "--act rule_added": "none of"} {
+	for flag, want := range map[string]string{"--act danced": "none of", "--limit 501": "1 to 500", "--group abcd": "needs --groups", "--before x": "not the number of a line", "--since soon": "not a time", "--act rule_added": "none of"} {
 		w.says(t, cli.Misuse, append([]string{"dlq", "audit"}, strings.Fields(flag)...), want)
 	}
 }
