@@ -35,6 +35,45 @@ func TestTake_NothingWhileThePartitionIsLost(t *testing.T) {
 	}
 }
 
+func TestBreathe_OnlyAtTheEnds(t *testing.T) {
+	t.Parallel()
+	at := func(position, end int64) func(*Assignment) {
+		return func(a *Assignment) { a.position, a.end = position, end }
+	}
+	for _, c := range []struct {
+		name  string
+		wait  time.Duration
+		first func(*Assignment)
+		want  time.Duration
+	}{
+		{"all is read", 200 * time.Millisecond, at(7, 7), 25 * time.Millisecond},
+		{"a long batch wait", time.Hour, at(7, 7), longestBreath},
+		{"no batch wait", 0, at(7, 7), 0},
+		{"more to read", 200 * time.Millisecond, at(6, 7), 0},
+		{"more to read, and the queue is full", 200 * time.Millisecond, func(a *Assignment) { at(6, 7)(a); a.full = true }, 25 * time.Millisecond},
+		{"dropped records", 200 * time.Millisecond, func(a *Assignment) { at(7, 7)(a); a.rewind = &kgo.EpochOffset{} }, 0},
+		{"a partition that ended", 200 * time.Millisecond, func(a *Assignment) { at(6, 7)(a); a.finished = true }, 25 * time.Millisecond},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := lone(SourceConfig{BatchWait: c.wait})
+			s.parts[0], s.parts[1] = newAssignment(t.Context(), s, "decision-logs", 0, "member"), newAssignment(t.Context(), s, "decision-logs", 1, "member")
+			c.first(s.parts[0])
+			at(3, 3)(s.parts[1])
+			from := time.Now()
+			s.breathe(t.Context())
+			if took := time.Since(from); took != c.want {
+				t.Errorf("%s: paused for %v, want %v", c.name, took, c.want)
+			}
+			ended, end := context.WithCancel(t.Context())
+			end()
+			from = time.Now()
+			if s.breathe(ended); time.Since(from) != 0 {
+				t.Errorf("%s: paused after the end", c.name)
+			}
+		})
+	}
+}
+
 func TestCommit_AnswerWithoutThePartition(t *testing.T) {
 	t.Parallel()
 	for name, resp := range map[string]*kmsg.OffsetCommitResponse{

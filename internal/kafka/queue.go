@@ -51,6 +51,33 @@ func (a *Assignment) gather(ctx context.Context, records int, bytes int64, wait 
 	}
 }
 
+// A source that has read all there is pauses after a poll: for this part of the batch wait, and longestBreath at most.
+const (
+	breath        = 8
+	longestBreath = 100 * time.Millisecond
+)
+
+// breathe pauses before the next poll while no partition has more to read. A broker answers a fetch as soon as it has one
+// record, and the client asks again after each poll. At 200 records a second that would be 200 answers, each of which
+// costs a broker more than its record.
+func (s *session) breathe(ctx context.Context) {
+	pause := min(s.source.sc.BatchWait/breath, longestBreath)
+	if pause == 0 || slices.ContainsFunc(s.assignments(), (*Assignment).behind) {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(pause):
+	}
+}
+
+// behind reports whether there is more to read for the queue.
+func (a *Assignment) behind() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return !a.full && !a.finished && !a.dead && (a.rewind != nil || a.position < a.end)
+}
+
 // fit returns how many records from the front of the queue make the next batch, and whether a limit was reached.
 func fit(queue []*kgo.Record, records int, bytes int64) (n int, reached bool) {
 	var sum int64

@@ -87,6 +87,9 @@ func (s *session) run(ctx context.Context) error {
 		s.take(fetches)
 		s.rewindDropped()
 		s.client.AllowRebalance()
+		if fetches.NumRecords() > 0 {
+			s.breathe(s.polling)
+		}
 	}
 	watching.Wait()
 	s.close()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -162,6 +163,12 @@ func (l *Look) Find(ctx context.Context, id string) Answer { return l.All(ctx, [
 // spools to the parking topic, then to the dead-letter topics, the ledger, the rows and the archived days. It searches in
 // that order, so that it sees a moving record at least once.
 func (l *Look) All(ctx context.Context, ids []string) []Answer {
+	all, _ := l.all(ctx, ids)
+	return all
+}
+
+// all is All. It returns also how many records it read from Kafka.
+func (l *Look) all(ctx context.Context, ids []string) (answers []Answer, read int64) {
 	if len(l.Shards) > 0 {
 		return l.allShards(ctx, ids)
 	}
@@ -178,7 +185,7 @@ func (l *Look) All(ctx context.Context, ids []string) []Answer {
 	s.archives(ctx, limits)
 	s.rows(ctx)
 	s.days(ctx, limits)
-	return s.done()
+	return s.done(), s.read.Load()
 }
 
 // search is one search for some ids.
@@ -190,6 +197,7 @@ type search struct {
 	bodies  map[string]int // kept bytes by id
 	// positions are the committed offsets of the groups, or why they are not known.
 	positions map[string]position
+	read      atomic.Int64 // records of Kafka
 	// ranges are those that desks left in Kafka. They are read before the ledger, so letters that enter meanwhile are
 	// found there.
 	ranges []ledger.Surplus

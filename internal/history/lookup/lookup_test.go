@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
@@ -609,7 +610,7 @@ func TestShared_OneScan(t *testing.T) {
 	running := 0
 	gate := make(chan struct{})
 	began := make(chan struct{}, 100)
-	s := &Shared{turn: make(chan struct{}, 1), look: func(_ context.Context, ids []string) []Answer {
+	s := &Shared{turn: make(chan struct{}, 1), look: func(_ context.Context, ids []string) ([]Answer, int64) {
 		mu.Lock()
 		running++
 		if running > 1 {
@@ -626,7 +627,7 @@ func TestShared_OneScan(t *testing.T) {
 		for _, id := range ids {
 			all = append(all, Answer{ID: id})
 		}
-		return all
+		return all, 0
 	}}
 	var wait sync.WaitGroup
 	ask := func(ctx context.Context, id string, want error) {
@@ -653,6 +654,28 @@ func TestShared_OneScan(t *testing.T) {
 	wait.Wait()
 	if len(scans) != 2 || len(scans[1]) != 11 {
 		t.Errorf("scans: %v", scans)
+	}
+}
+
+// TestShared_PausesAfterManyRecords: a scan of a pile is followed by a pause as long as itself.
+func TestShared_PausesAfterManyRecords(t *testing.T) {
+	t.Parallel()
+	for read, want := range map[int64]time.Duration{0: 2 * time.Second, fewRecords: 2 * time.Second, fewRecords + 1: 3 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &Shared{turn: make(chan struct{}, 1), look: func(_ context.Context, ids []string) ([]Answer, int64) {
+				time.Sleep(time.Second)
+				return []Answer{{ID: ids[0]}}, read
+			}}
+			from := time.Now()
+			for range 2 {
+				if _, err := s.Find(t.Context(), "d-1"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if took := time.Since(from); took != want {
+				t.Errorf("two scans of %d records took %v, want %v", read, took, want)
+			}
+		})
 	}
 }
 

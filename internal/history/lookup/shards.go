@@ -13,23 +13,26 @@ type ShardLook struct {
 }
 
 // allShards looks in every shard at the same time. The names of places say the shard.
-func (l *Look) allShards(ctx context.Context, ids []string) []Answer {
-	answers := make([][]Answer, len(l.Shards))
+func (l *Look) allShards(ctx context.Context, ids []string) (all []Answer, read int64) {
+	answers, reads := make([][]Answer, len(l.Shards)), make([]int64, len(l.Shards))
 	var looking sync.WaitGroup
 	for i, s := range l.Shards {
 		one := *s.Look
 		one.Limits = l.Limits
-		looking.Go(func() { answers[i] = one.All(ctx, ids) })
+		looking.Go(func() { answers[i], reads[i] = one.all(ctx, ids) })
 	}
 	looking.Wait()
-	all := make([]Answer, len(ids))
+	all = make([]Answer, len(ids))
 	for n, id := range ids {
 		all[n] = Answer{ID: id, At: answers[0][n].At}
 		for i, s := range l.Shards {
 			all[n].add(s, &answers[i][n])
 		}
 	}
-	return all
+	for _, n := range reads {
+		read += n
+	}
+	return all, read
 }
 
 // add joins the answer of a shard.

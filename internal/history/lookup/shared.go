@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Shared answers many requests with one scan of the topics at a time. Between two scans it pauses as long as the last
-// one took, so it uses the brokers at most half of the time.
+// Shared answers many requests with one scan of the topics at a time. After a scan that read many records it pauses as
+// long as that took, so the brokers read for it at most half of the time.
 type Shared struct {
 	around func(ctx context.Context, id string) (Answer, bool)
-	look   func(ctx context.Context, ids []string) []Answer
+	look   func(ctx context.Context, ids []string) (answers []Answer, read int64)
 	turn   chan struct{} // its holder scans
 	mu     sync.Mutex
 	wait   []*asker
@@ -29,7 +29,7 @@ func NewShared(l *Look) *Shared {
 		one.Look.seen = newSeen()
 	}
 	l.seen = newSeen()
-	return &Shared{around: l.Around, look: l.All, turn: make(chan struct{}, 1)}
+	return &Shared{around: l.Around, look: l.all, turn: make(chan struct{}, 1)}
 }
 
 // nearby has the requests for one id. One of them looks at a time. It looks for all that came before it began, as an
@@ -157,10 +157,16 @@ func (s *Shared) scan(ctx context.Context) {
 		by[a.id] = append(by[a.id], a)
 	}
 	began := time.Now()
-	for _, answer := range s.look(context.WithoutCancel(ctx), ids) {
+	answers, read := s.look(context.WithoutCancel(ctx), ids)
+	for _, answer := range answers {
 		for _, a := range by[answer.ID] {
 			a.done <- answer
 		}
 	}
-	s.pause = time.Now().Add(time.Since(began))
+	if read > fewRecords {
+		s.pause = time.Now().Add(time.Since(began))
+	}
 }
+
+// fewRecords are so few that a broker reads them beside other work.
+const fewRecords = 1000

@@ -279,6 +279,7 @@ func (s *search) reading(p *part, limits Limits, met func(r *kgo.Record, id stri
 			return errBound
 		}
 		p.read++
+		s.read.Add(1)
 		more := true
 		claims := s.claims(p.where, r)
 		for _, c := range claims {
