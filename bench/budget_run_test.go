@@ -65,7 +65,7 @@ type perf struct {
 }
 
 func (p *perf) start(*worker) error {
-	p.cmd = exec.Command("perf", "record", "-q", "-a", "-g", "-F", "397", "-o", p.file) //nolint:noctx // it is ended with SIGINT, which writes the file
+	p.cmd = exec.Command("perf", "record", "-q", "-a", "-g", "-F", "397", "-o", p.file)
 	p.cmd.Stderr = os.Stderr
 	if err := p.cmd.Start(); err != nil {
 		return fmt.Errorf("start perf: %w", err)

@@ -145,6 +145,12 @@ func (r *Reader) Identity(ctx context.Context, topic string) (string, error) {
 	return id.String(), nil
 }
 
+// Limits of one answer to a scan, on the wire. A larger set of records comes alone.
+const (
+	mostBytes          = 16 << 20
+	mostPartitionBytes = 4 << 20
+)
+
 // silence is how long a scan waits for records of a partition that should have some.
 const silence = 30 * time.Second
 
@@ -153,6 +159,36 @@ const silence = 30 * time.Second
 // is earlier. Records of one partition come in order. It returns the offset where it began, by partition. An error
 // that is not each's own is a [*FaultError].
 func (r *Reader) Scan(ctx context.Context, topic string, from, to map[int32]int64, each func(*kgo.Record) error) (map[int32]int64, error) {
+	began, next, err := r.peek(ctx, topic, from, to, each)
+	if err != nil {
+		return began, err
+	}
+	rest := make(map[int32]int64)
+	for p, end := range to {
+		if at, read := next[p]; !read || at < end {
+			rest[p] = end
+		}
+	}
+	if len(rest) == 0 {
+		return began, nil
+	}
+	on := maps.Clone(next)
+	for p := range rest {
+		if _, read := next[p]; !read {
+			on[p] = from[p]
+		}
+	}
+	later, err := r.scan(ctx, topic, on, rest, each)
+	for p, at := range later {
+		if _, read := began[p]; !read {
+			began[p] = at
+		}
+	}
+	return began, err
+}
+
+// scan is Scan with a client of its own, which asks for more while each is called.
+func (r *Reader) scan(ctx context.Context, topic string, from, to map[int32]int64, each func(*kgo.Record) error) (map[int32]int64, error) {
 	began, left, err := r.bounds(ctx, topic, from, to)
 	if err != nil || len(left) == 0 {
 		return began, err
@@ -164,7 +200,7 @@ func (r *Reader) Scan(ctx context.Context, topic string, from, to map[int32]int6
 	client, err := kgo.NewClient(r.cfg.options(r.cfg.quiet(zerolog.Nop(), "reader"),
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: at}),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
-		kgo.FetchMaxBytes(16<<20), kgo.FetchMaxPartitionBytes(4<<20))...)
+		kgo.FetchMaxBytes(mostBytes), kgo.FetchMaxPartitionBytes(mostPartitionBytes))...)
 	if err != nil {
 		return began, fmt.Errorf("kafka client: %w", err)
 	}

@@ -33,11 +33,39 @@ type stand struct {
 	postgres *testenv.PostgresServer
 }
 
+// walFiles are of 16 MiB, and together what min_wal_size keeps.
+const walFiles = 256
+
 func newStand(t *testing.T) *stand {
 	t.Helper()
-	return &stand{
-		kafka:    testenv.OwnKafkaWith(t, testenv.KafkaOptions{HostNetwork: true}),
-		postgres: testenv.OwnPostgresWith(t, testenv.PostgresOptions{Settings: []string{"shared_buffers=512MB", "max_wal_size=4GB"}, HostNetwork: true}),
+	s := &stand{
+		kafka: testenv.OwnKafkaWith(t, testenv.KafkaOptions{HostNetwork: true}),
+		postgres: testenv.OwnPostgresWith(t, testenv.PostgresOptions{HostNetwork: true, Settings: []string{
+			"shared_buffers=512MB", "max_wal_size=6GB", "min_wal_size=4GB", "backend_flush_after=512kB",
+		}}),
+	}
+	if *whole {
+		s.fillLog(t)
+	}
+	return s
+}
+
+// fillLog makes the files of the write-ahead log, which a server that has run for a day has. A new one makes each when it is
+// needed. Every commit waits for that, up to a second on a busy disk.
+func (s *stand) fillLog(t *testing.T) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), s.postgres.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	for range walFiles {
+		if _, err := conn.Exec(t.Context(), "SELECT pg_switch_wal() FROM pg_logical_emit_message(true, 'docket', '')"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := conn.Exec(t.Context(), "CHECKPOINT"); err != nil {
+		t.Fatal(err)
 	}
 }
 

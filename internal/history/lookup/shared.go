@@ -7,7 +7,7 @@ import (
 )
 
 // Shared answers many requests with one scan of the topics at a time. After a scan that read many records it pauses as
-// long as that took, so the brokers read for it at most half of the time.
+// long as that took. So the brokers read for it at most half of the time.
 type Shared struct {
 	around func(ctx context.Context, id string) (Answer, bool)
 	look   func(ctx context.Context, ids []string) (answers []Answer, read int64)
