@@ -89,7 +89,7 @@ func newBench(t *testing.T, o Options) *bench {
 	b.dsn = b.postgres.Database(t)
 	check(t, b.migrate(t.Context(), b.dsn))
 	if o.Does("limit") {
-		b.redis = testenv.OwnRedis(t)
+		b.redis = testenv.OwnRedisOnHost(t)
 	}
 	if o.Does("against") {
 		b.former = edition{bin: o.Against, dsn: b.postgres.Database(t)}

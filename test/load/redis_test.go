@@ -14,7 +14,7 @@ import (
 // redis starts a server for the scenario and returns its URL.
 func (y *system) redis() string {
 	y.t.Helper()
-	return "redis://" + testenv.OwnRedis(y.t).Addr()
+	return "redis://" + testenv.OwnRedisOnHost(y.t).Addr()
 }
 
 // redisCluster starts a cluster of three nodes for the scenario and returns its URL.

@@ -33,35 +33,31 @@ func NewReader(db *db.DB) *Reader {
 
 var _ reader.Store = (*Reader)(nil)
 
-// readSQL says how a statement of a reader is run. Plans are made for the values at hand, as the width of a window of time
-// decides how it is looked through. Compiling a plan takes longer than any of these may.
-const readSQL = `
-SELECT set_config('statement_timeout', $1, true), set_config('plan_cache_mode', 'force_custom_plan', true), set_config('jit', 'off', true), set_config('max_parallel_workers_per_gather', '0', true),
-       set_config('enable_seqscan', $2, true), set_config('enable_hashjoin', $2, true), set_config('enable_mergejoin', $2, true)`
+// These settings say how a statement of a reader is run. Plans are made for the values at hand, as the width of a window of
+// time decides how it is looked through. Compiling a plan takes longer than any of these may.
+const (
+	readSettings = `; SET LOCAL plan_cache_mode = force_custom_plan; SET LOCAL jit = off; SET LOCAL max_parallel_workers_per_gather = 0`
+	lookSettings = readSettings + `; SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off`
+	scanSettings = readSettings + `; SET LOCAL enable_seqscan = on; SET LOCAL enable_hashjoin = on; SET LOCAL enable_mergejoin = on`
+)
 
 // look runs do in a transaction that writes nothing and sees one moment, within so much time.
 func (r *Reader) look(ctx context.Context, within time.Duration, do func(ctx context.Context, tx pgx.Tx) error) error {
-	return r.looking(ctx, within, "off", do)
+	return r.looking(ctx, within, lookSettings, do)
 }
 
 // scan is look for statements that read much of the table.
 func (r *Reader) scan(ctx context.Context, within time.Duration, do func(ctx context.Context, tx pgx.Tx) error) error {
-	return r.looking(ctx, within, "on", do)
+	return r.looking(ctx, within, scanSettings, do)
 }
 
-func (r *Reader) looking(ctx context.Context, within time.Duration, joins string, do func(ctx context.Context, tx pgx.Tx) error) error {
+func (r *Reader) looking(ctx context.Context, within time.Duration, settings string, do func(ctx context.Context, tx pgx.Tx) error) error {
 	if err := r.db.Usable(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	options := pgx.TxOptions{AccessMode: pgx.ReadOnly, IsoLevel: pgx.RepeatableRead}
-	return pgx.BeginTxFunc(ctx, r.db.Pool(), options, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, readSQL, string(db.Milliseconds(within*9/10)), joins); err != nil {
-			return err
-		}
-		return do(ctx, tx)
-	})
+	return pgx.BeginTxFunc(ctx, r.db.Pool(), db.Reading(within*9/10, settings), func(tx pgx.Tx) error { return do(ctx, tx) })
 }
 
 // patience is how long one question may take in all: the caller's deadline or the store timeout.

@@ -41,14 +41,12 @@ func (l *Ledger) within(ctx context.Context, act string, mode pgx.TxAccessMode, 
 
 // look runs statements that change nothing and see the ledger as it is at one moment.
 func (l *Ledger) look(ctx context.Context, act string, do func(ctx context.Context, tx pgx.Tx) error) error {
-	return l.withinOf(ctx, act, pgx.TxOptions{AccessMode: pgx.ReadOnly, IsoLevel: pgx.RepeatableRead}, func(ctx context.Context, tx pgx.Tx) error {
-		// Compiling a plan takes longer than any of these may.
-		if _, err := tx.Exec(ctx, "SET LOCAL jit = off"); err != nil {
-			return err
-		}
-		return do(ctx, tx)
-	})
+	// Compiling a plan takes longer than any of these may.
+	return l.withinOf(ctx, act, db.Reading(l.statementLimit(), "; SET LOCAL jit = off"), do)
 }
+
+// statementLimit is how long one statement may take.
+func (l *Ledger) statementLimit() time.Duration { return l.db.Timeout() * 4 / 5 }
 
 func (l *Ledger) withinOf(ctx context.Context, act string, options pgx.TxOptions, do func(ctx context.Context, tx pgx.Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, l.db.Timeout())
@@ -58,8 +56,10 @@ func (l *Ledger) withinOf(ctx context.Context, act string, options pgx.TxOptions
 		err := l.db.Pool().AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
 			return db.Durably(ctx, conn.Conn(), options, func(tx pgx.Tx) error {
 				own = nil
-				if _, err := tx.Exec(ctx, "SELECT set_config('statement_timeout', $1, true)", string(db.Milliseconds(l.db.Timeout()*4/5))); err != nil {
-					return err
+				if options.BeginQuery == "" { // else it went with BEGIN
+					if _, err := tx.Exec(ctx, "SELECT set_config('statement_timeout', $1, true)", string(db.Milliseconds(l.statementLimit()))); err != nil {
+						return err
+					}
 				}
 				err := do(ctx, tx)
 				if isOwn(err) {

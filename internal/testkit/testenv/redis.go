@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,6 +45,21 @@ func OwnRedis(t testing.TB, options ...string) *RedisServer {
 	return server
 }
 
+// OwnRedisOnHost is [OwnRedis] without a proxy between server and client, for measurements.
+func OwnRedisOnHost(t testing.TB) *RedisServer {
+	t.Helper()
+	addr, err := freeAddr()
+	must(t, "Redis", err)
+	host, port, err := net.SplitHostPort(addr)
+	must(t, "Redis", err)
+	req := testcontainers.ContainerRequest{Image: RedisImage, Cmd: append(slices.Clone(withoutDisk), "--bind", host, "--port", port), HostConfigModifier: onHost}
+	server := &RedisServer{addr: addr}
+	server.node, err = launch(engine(t), req, nil, func(ctx context.Context) error { return redisAnswers(ctx, addr) })
+	must(t, "Redis", err)
+	t.Cleanup(func() { must(t, "remove Redis", server.remove()) })
+	return server
+}
+
 // withoutDisk are the options of a server that keeps nothing.
 var withoutDisk = []string{"redis-server", "--save", "", "--appendonly", "no"}
 
@@ -53,7 +69,7 @@ func startRedis(docker *testcontainers.DockerClient, options ...string) (*RedisS
 		return nil, err
 	}
 	server := &RedisServer{addr: addr}
-	req := testcontainers.ContainerRequest{Image: RedisImage, Cmd: append(withoutDisk[:len(withoutDisk):len(withoutDisk)], options...)}
+	req := testcontainers.ContainerRequest{Image: RedisImage, Cmd: append(slices.Clone(withoutDisk), options...)}
 	server.node, err = launch(docker, req, map[string]string{"6379/tcp": addr}, func(ctx context.Context) error { return redisAnswers(ctx, addr) })
 	return server, err
 }
@@ -116,7 +132,7 @@ func OwnRedisCluster(t testing.TB) *RedisCluster {
 		// Clients are sent to the address on this machine. The nodes reach each other at their own.
 		req := testcontainers.ContainerRequest{
 			Image: RedisImage, Networks: []string{inner.Name},
-			Cmd: append(withoutDisk[:len(withoutDisk):len(withoutDisk)], "--cluster-enabled", "yes", "--cluster-announce-hostname", host,
+			Cmd: append(slices.Clone(withoutDisk), "--cluster-enabled", "yes", "--cluster-announce-hostname", host,
 				"--cluster-preferred-endpoint-type", "hostname", "--port", port),
 		}
 		server := &RedisServer{addr: addr}

@@ -9,7 +9,6 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress"
 	"github.com/parquet-go/parquet-go/compress/uncompressed"
-	"github.com/parquet-go/parquet-go/compress/zstd"
 	"github.com/parquet-go/parquet-go/encoding"
 )
 
@@ -184,10 +183,7 @@ func (l *layout) finish() error {
 	return nil
 }
 
-var (
-	better = &zstd.Codec{Level: zstd.SpeedBetterCompression}
-	plain  = &uncompressed.Codec{}
-)
+var plain = &uncompressed.Codec{}
 
 // repeats are columns with few values.
 var repeats = map[string]bool{
