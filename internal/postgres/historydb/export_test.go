@@ -1,6 +1,11 @@
 package historydb
 
-import "time"
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
 
 // CountTo lets the mark of the counts come as near to the clock as open transactions let it.
 func (r *Reader) CountTo() *Reader {
@@ -37,3 +42,11 @@ const LeavingRows = leavingRows
 
 // BeforeWrite has a round call do between its last read and its write.
 func (s *States) BeforeWrite(do func()) { s.beforeWrite = do }
+
+// Look runs do as the reader's questions are run: those that scan, or others.
+func (r *Reader) Look(ctx context.Context, within time.Duration, scans bool, do func(ctx context.Context, tx pgx.Tx) error) error {
+	if scans {
+		return r.scan(ctx, within, do)
+	}
+	return r.look(ctx, within, do)
+}

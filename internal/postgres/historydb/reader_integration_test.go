@@ -608,3 +608,31 @@ func TestIndex_WhileTheTableIsWritten(t *testing.T) {
 	pg.Query(t, `SELECT count(*)::int FROM pg_index WHERE indrelid = 'decision_logs'::regclass AND indisvalid`, &parents)
 	same(t, parents, 2)
 }
+
+// TestLook_ItsSettingsAlone: a question is run with its settings, and leaves none of them on the connection.
+func TestLook_ItsSettingsAlone(t *testing.T) {
+	t.Parallel()
+	d := open(t, pgtest.New(t).URL, 1)
+	r := historydb.NewReader(d.DB)
+	const shown = `SELECT concat_ws(' ', current_setting('statement_timeout'), current_setting('transaction_read_only'), current_setting('transaction_isolation'), current_setting('jit'),
+		current_setting('plan_cache_mode'), current_setting('max_parallel_workers_per_gather'), current_setting('enable_seqscan'), current_setting('enable_hashjoin'), current_setting('enable_mergejoin'))`
+	var before, after string
+	scan := func(into *string) func(context.Context, pgx.Tx) error {
+		return func(ctx context.Context, tx pgx.Tx) error { return tx.QueryRow(ctx, shown).Scan(into) }
+	}
+	if err := d.Pool().QueryRow(t.Context(), shown).Scan(&before); err != nil {
+		t.Fatal(err)
+	}
+	for scans, want := range map[bool]string{
+		false: "900ms on repeatable read off force_custom_plan 0 off off off",
+		true:  "900ms on repeatable read off force_custom_plan 0 on on on",
+	} {
+		var during string
+		if err := r.Look(t.Context(), time.Second, scans, scan(&during)); err != nil || during != want {
+			t.Errorf("scans %v: %q, %v, want %q", scans, during, err, want)
+		}
+	}
+	if err := d.Pool().QueryRow(t.Context(), shown).Scan(&after); err != nil || after != before {
+		t.Errorf("afterwards %q, %v, before %q", after, err, before)
+	}
+}
