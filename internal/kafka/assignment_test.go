@@ -50,7 +50,11 @@ func TestBreathe_OnlyAtTheEnds(t *testing.T) {
 		{"a long batch wait", time.Hour, at(7, 7), longestBreath},
 		{"no batch wait", 0, at(7, 7), 0},
 		{"more to read", 200 * time.Millisecond, at(6, 7), 0},
-		{"more to read, and the queue is full", 200 * time.Millisecond, func(a *Assignment) { at(6, 7)(a); a.full = true }, 25 * time.Millisecond},
+		{"more to read when the queue has room", 200 * time.Millisecond, func(a *Assignment) { at(6, 7)(a); a.full = true }, 0},
+		{"nothing came since the start", 200 * time.Millisecond, func(a *Assignment) { at(-1, 7)(a); a.start = 7 }, 25 * time.Millisecond},
+		{"an empty partition", 200 * time.Millisecond, at(-1, 0), 25 * time.Millisecond},
+		{"a partition that holds", 200 * time.Millisecond, func(a *Assignment) { at(6, 7)(a); a.holds = 1 }, 25 * time.Millisecond},
+		{"a partition with a fault", 200 * time.Millisecond, func(a *Assignment) { at(6, 7)(a); a.faulty = &partFault{resting: true} }, 25 * time.Millisecond},
 		{"dropped records", 200 * time.Millisecond, func(a *Assignment) { at(7, 7)(a); a.rewind = &kgo.EpochOffset{} }, 0},
 		{"a partition that ended", 200 * time.Millisecond, func(a *Assignment) { at(6, 7)(a); a.finished = true }, 25 * time.Millisecond},
 	} {

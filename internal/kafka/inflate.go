@@ -51,10 +51,12 @@ func decompressor(s *spare, most int) (kgo.Decompressor, error) {
 	defer client.Close()
 	own, ok := client.OptValue(kgo.WithDecompressor).(kgo.Decompressor)
 	if !ok {
-		return nil, errors.New("decompressor: the client has none")
+		return nil, errNoDecompressor
 	}
 	return own, nil
 }
+
+var errNoDecompressor = errors.New("decompressor: the client has none")
 
 // ordinary is the usual largest size of an inflated set, in bytes. Larger sets are inflated one at a time. The size
 // of a set is not known before, and several at once would take the memory before any of them is refused.

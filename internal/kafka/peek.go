@@ -4,22 +4,49 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// peek is the beginning of a scan, and usually all of it: it reads what one request to each leader returns, over
-// connections that are open. A client of its own would need a connection and about seven requests first.
+// peekTime limits a peek. A leader that does not answer is asked once more by the scan, which can say why it failed.
+const peekTime = 5 * time.Second
+
+// peek is the beginning of a scan, and usually all of it: it reads what one request to each leader returns. The connections
+// are usually open. A client of its own would need one, and about seven requests first.
 //
-// Of each partition that it read, it returns where it began and the next offset to be read. That is the offset in to if
-// the log ends before it. Any partition may be missing: of one that a broker did not answer as expected, nothing was read.
-// The error is each's own, or that of ctx.
+// Of each partition that it read, it returns where it began and the next offset to be read. Any partition may be missing: of
+// one that a broker did not answer as expected, nothing was read. The error is each's own, or that of ctx.
 func (r *Reader) peek(ctx context.Context, topic string, from, to map[int32]int64, each func(*kgo.Record) error) (began, next map[int32]int64, err error) {
 	began, next = map[int32]int64{}, map[int32]int64{}
+	for _, answer := range r.peeks(ctx, topic, from, to) {
+		for i := range answer.Partitions {
+			p := answer.Partitions[i].Partition
+			end, wanted := to[p]
+			if !wanted {
+				continue
+			}
+			at, ok, err := r.peekInto(topic, &answer.Partitions[i], from[p], end, each)
+			if err != nil {
+				return began, next, err
+			}
+			if ok {
+				began[p], next[p] = from[p], at
+			}
+		}
+	}
+	return began, next, ctx.Err()
+}
+
+// peeks asks all leaders at once, and returns their answers.
+func (r *Reader) peeks(ctx context.Context, topic string, from, to map[int32]int64) (answers []kmsg.FetchResponseTopic) {
+	ctx, cancel := context.WithTimeout(ctx, peekTime)
+	defer cancel()
 	topics, err := r.admin.ListTopics(ctx, topic)
 	if err != nil || topics.Error() != nil {
-		return began, next, ctx.Err()
+		return nil
 	}
 	asked, share := map[int32]*kmsg.FetchRequest{}, r.cfg.Shares[topic] // by leader
 	for _, p := range slices.Sorted(maps.Keys(to)) {
@@ -36,32 +63,20 @@ func (r *Reader) peek(ctx context.Context, topic string, from, to map[int32]int6
 		one.Partition, one.FetchOffset, one.PartitionMaxBytes = p, from[p], mostPartitionBytes
 		req.Topics[0].Partitions = append(req.Topics[0].Partitions, one)
 	}
-	for _, leader := range slices.Sorted(maps.Keys(asked)) {
-		answer, err := r.client.Broker(int(leader)).Request(ctx, asked[leader])
-		if err != nil {
-			if ctx.Err() != nil {
-				return began, next, ctx.Err()
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for leader, req := range asked {
+		all.Go(func() {
+			answer, err := r.client.Broker(int(leader)).Request(ctx, req)
+			if of, ok := answer.(*kmsg.FetchResponse); ok && err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				answers = append(answers, of.Topics...)
 			}
-			continue
-		}
-		for _, of := range answer.(*kmsg.FetchResponse).Topics {
-			for i := range of.Partitions {
-				p := of.Partitions[i].Partition
-				end, wanted := to[p]
-				if !wanted {
-					continue
-				}
-				at, ok, err := peekInto(topic, &of.Partitions[i], from[p], end, each)
-				if err != nil {
-					return began, next, err
-				}
-				if ok {
-					began[p], next[p] = from[p], at
-				}
-			}
-		}
+		})
 	}
-	return began, next, nil
+	all.Wait()
+	return answers
 }
 
 // fetchRequest is a request for committed records of a topic that does not wait for any.
@@ -77,10 +92,10 @@ func fetchRequest(topic string, id [16]byte) *kmsg.FetchRequest {
 
 // peekInto calls each with the records of an answer from from up to, and without, end. It returns the next offset to be read.
 // ok is false if the answer is an error; then each was not called.
-func peekInto(topic string, answer *kmsg.FetchResponseTopicPartition, from, end int64, each func(*kgo.Record) error) (next int64, ok bool, err error) {
+func (r *Reader) peekInto(topic string, answer *kmsg.FetchResponseTopicPartition, from, end int64, each func(*kgo.Record) error) (next int64, ok bool, err error) {
 	fetched, next := kgo.ProcessFetchPartition(kgo.ProcessFetchPartitionOpts{
 		KeepControlRecords: true, Offset: from, IsolationLevel: kgo.ReadCommitted(), Topic: topic, Partition: answer.Partition,
-	}, answer, kgo.DefaultDecompressor(), nil)
+	}, answer, r.inflater, nil)
 	if fetched.Err != nil { // also that of the broker
 		return 0, false, nil //nolint:nilerr // the scan with a client of its own reports it
 	}
@@ -95,8 +110,5 @@ func peekInto(topic string, answer *kmsg.FetchResponseTopicPartition, from, end 
 			return 0, true, err
 		}
 	}
-	if next = max(next, from); next >= fetched.HighWatermark {
-		next = end
-	}
-	return next, true, nil
+	return max(next, from), true, nil
 }

@@ -71,11 +71,15 @@ func (s *session) breathe(ctx context.Context) {
 	}
 }
 
-// behind reports whether there is more to read for the queue.
+// behind reports whether there is more to read for the queue, now or when it has room. While the partition holds or has a
+// fault it is not read.
 func (a *Assignment) behind() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return !a.full && !a.finished && !a.dead && (a.rewind != nil || a.position < a.end)
+	if a.finished || a.dead || a.holds > 0 || a.faulty != nil && a.faulty.resting {
+		return false
+	}
+	return a.rewind != nil || max(a.position, a.start, 0) < a.end
 }
 
 // fit returns how many records from the front of the queue make the next batch, and whether a limit was reached.

@@ -17,9 +17,10 @@ import (
 // Reader reads topics and committed offsets from outside. It joins no group and commits nothing. Of a topic in
 // Config.Shares it has the partitions of the share alone. It is safe for concurrent use.
 type Reader struct {
-	cfg    Config
-	client *kgo.Client
-	admin  *kadm.Client
+	cfg      Config
+	client   *kgo.Client
+	admin    *kadm.Client
+	inflater kgo.Decompressor // with the limit of the client
 }
 
 // NewReader makes a reader. It does not connect.
@@ -28,7 +29,12 @@ func NewReader(cfg Config) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Reader{cfg: cfg.withDefaults(), client: client, admin: kadm.NewClient(client)}, nil
+	inflater, ok := client.OptValue(kgo.WithDecompressor).(kgo.Decompressor)
+	if !ok {
+		client.Close()
+		return nil, errNoDecompressor
+	}
+	return &Reader{cfg: cfg.withDefaults(), client: client, admin: kadm.NewClient(client), inflater: inflater}, nil
 }
 
 // Close closes its connections.

@@ -657,14 +657,22 @@ func TestShared_OneScan(t *testing.T) {
 	}
 }
 
-// TestShared_PausesAfterManyRecords: a scan of a pile is followed by a pause as long as itself.
+// TestShared_PausesAfterManyRecords: a scan of a pile, or a long one, is followed by a pause as long as itself.
 func TestShared_PausesAfterManyRecords(t *testing.T) {
 	t.Parallel()
-	for read, want := range map[int64]time.Duration{0: 2 * time.Second, fewRecords: 2 * time.Second, fewRecords + 1: 3 * time.Second} {
+	for _, c := range []struct {
+		read        int64
+		scan, pause time.Duration
+	}{
+		{0, shortScan, 0},
+		{fewRecords, shortScan, 0},
+		{fewRecords + 1, shortScan, shortScan},
+		{0, shortScan + 1, shortScan + 1},
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &Shared{turn: make(chan struct{}, 1), look: func(_ context.Context, ids []string) ([]Answer, int64) {
-				time.Sleep(time.Second)
-				return []Answer{{ID: ids[0]}}, read
+				time.Sleep(c.scan)
+				return []Answer{{ID: ids[0]}}, c.read
 			}}
 			from := time.Now()
 			for range 2 {
@@ -672,8 +680,8 @@ func TestShared_PausesAfterManyRecords(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if took := time.Since(from); took != want {
-				t.Errorf("two scans of %d records took %v, want %v", read, took, want)
+			if took := time.Since(from); took != 2*c.scan+c.pause {
+				t.Errorf("two scans of %v and %d records took %v, want a pause of %v", c.scan, c.read, took, c.pause)
 			}
 		})
 	}

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Shared answers many requests with one scan of the topics at a time. After a scan that read many records it pauses as
-// long as that took. So the brokers read for it at most half of the time.
+// Shared answers many requests with one scan of the topics at a time. After a scan that read many records or took long it
+// pauses as long as that took. So it does not keep brokers busy that have much else to do.
 type Shared struct {
 	around func(ctx context.Context, id string) (Answer, bool)
 	look   func(ctx context.Context, ids []string) (answers []Answer, read int64)
@@ -163,10 +163,13 @@ func (s *Shared) scan(ctx context.Context) {
 			a.done <- answer
 		}
 	}
-	if read > fewRecords {
-		s.pause = time.Now().Add(time.Since(began))
+	if took := time.Since(began); read > fewRecords || took > shortScan {
+		s.pause = time.Now().Add(took)
 	}
 }
 
-// fewRecords are so few that a broker reads them beside other work.
-const fewRecords = 1000
+// A scan of so few records, or one that took no longer, costs a broker little.
+const (
+	fewRecords = 1000
+	shortScan  = 250 * time.Millisecond
+)

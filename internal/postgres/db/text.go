@@ -14,8 +14,8 @@ func Milliseconds(d time.Duration) []byte {
 	return strconv.AppendInt(nil, max(d.Milliseconds(), 1), 10)
 }
 
-// Reading begins a transaction that sees one moment and writes nothing, with a time limit for each statement. The limit and
-// other settings, as in "; SET LOCAL jit = off", go with BEGIN: each statement of its own is one more answer to wait for.
+// Reading begins a transaction that sees one moment and writes nothing, with a time limit for each statement. The limit goes
+// with BEGIN, and so do other settings, as in "; SET LOCAL jit = off". A statement of its own is one more answer to wait for.
 func Reading(limit time.Duration, settings string) pgx.TxOptions {
 	return pgx.TxOptions{BeginQuery: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = " + string(Milliseconds(limit)) + settings}
 }

@@ -23,7 +23,8 @@ const RedisImage = "redis:7"
 type RedisServer struct {
 	*node
 
-	addr string // host:port on loopback
+	addr string   // host:port on loopback
+	cli  []string // redis-cli, with the port inside
 }
 
 // Redis returns the server that all tests of the binary share. All of them feel what a test does to it. A test that
@@ -53,7 +54,7 @@ func OwnRedisOnHost(t testing.TB) *RedisServer {
 	host, port, err := net.SplitHostPort(addr)
 	must(t, "Redis", err)
 	req := testcontainers.ContainerRequest{Image: RedisImage, Cmd: append(slices.Clone(withoutDisk), "--bind", host, "--port", port), HostConfigModifier: onHost}
-	server := &RedisServer{addr: addr}
+	server := &RedisServer{addr: addr, cli: []string{"redis-cli", "-e", "-p", port}}
 	server.node, err = launch(engine(t), req, nil, func(ctx context.Context) error { return redisAnswers(ctx, addr) })
 	must(t, "Redis", err)
 	t.Cleanup(func() { must(t, "remove Redis", server.remove()) })
@@ -68,7 +69,7 @@ func startRedis(docker *testcontainers.DockerClient, options ...string) (*RedisS
 	if err != nil {
 		return nil, err
 	}
-	server := &RedisServer{addr: addr}
+	server := &RedisServer{addr: addr, cli: []string{"redis-cli", "-e"}}
 	req := testcontainers.ContainerRequest{Image: RedisImage, Cmd: append(slices.Clone(withoutDisk), options...)}
 	server.node, err = launch(docker, req, map[string]string{"6379/tcp": addr}, func(ctx context.Context) error { return redisAnswers(ctx, addr) })
 	return server, err
@@ -80,7 +81,7 @@ func (r *RedisServer) Addr() string { return r.addr }
 // Command runs a command of redis-cli in the container and returns its output.
 func (r *RedisServer) Command(t testing.TB, words ...string) string {
 	t.Helper()
-	out, err := r.Handle().Output(t.Context(), append([]string{"redis-cli", "-e"}, words...)...)
+	out, err := r.Handle().Output(t.Context(), append(slices.Clone(r.cli), words...)...)
 	must(t, "run a command in Redis", err)
 	return out
 }
