@@ -35,7 +35,7 @@ func TestTake_NothingWhileThePartitionIsLost(t *testing.T) {
 	}
 }
 
-func TestBreathe_OnlyAtTheEnds(t *testing.T) {
+func TestAwaitMore_OnlyAtTheEnds(t *testing.T) {
 	t.Parallel()
 	at := func(position, end int64) func(*Assignment) {
 		return func(a *Assignment) { a.position, a.end = position, end }
@@ -47,7 +47,7 @@ func TestBreathe_OnlyAtTheEnds(t *testing.T) {
 		want  time.Duration
 	}{
 		{"all is read", 200 * time.Millisecond, at(7, 7), 25 * time.Millisecond},
-		{"a long batch wait", time.Hour, at(7, 7), longestBreath},
+		{"a long batch wait", time.Hour, at(7, 7), longestPause},
 		{"no batch wait", 0, at(7, 7), 0},
 		{"more to read", 200 * time.Millisecond, at(6, 7), 0},
 		{"more to read when the queue has room", 200 * time.Millisecond, func(a *Assignment) { at(6, 7)(a); a.full = true }, 0},
@@ -64,14 +64,14 @@ func TestBreathe_OnlyAtTheEnds(t *testing.T) {
 			c.first(s.parts[0])
 			at(3, 3)(s.parts[1])
 			from := time.Now()
-			s.breathe(t.Context())
+			s.awaitMore(t.Context())
 			if took := time.Since(from); took != c.want {
 				t.Errorf("%s: paused for %v, want %v", c.name, took, c.want)
 			}
 			ended, end := context.WithCancel(t.Context())
 			end()
 			from = time.Now()
-			if s.breathe(ended); time.Since(from) != 0 {
+			if s.awaitMore(ended); time.Since(from) != 0 {
 				t.Errorf("%s: paused after the end", c.name)
 			}
 		})

@@ -51,17 +51,17 @@ func (a *Assignment) gather(ctx context.Context, records int, bytes int64, wait 
 	}
 }
 
-// A source that has read all there is pauses after a poll: for this part of the batch wait, and longestBreath at most.
+// A source that has read all there is pauses after a poll: for this part of the batch wait, and longestPause at most.
 const (
-	breath        = 8
-	longestBreath = 100 * time.Millisecond
+	pausePart    = 8
+	longestPause = 100 * time.Millisecond
 )
 
-// breathe pauses before the next poll while no partition has more to read. A broker answers a fetch as soon as it has one
+// awaitMore pauses before the next poll while no partition has more to read. A broker answers a fetch as soon as it has one
 // record, and the client asks again after each poll. At 200 records a second that would be 200 answers, each of which
 // costs a broker more than its record.
-func (s *session) breathe(ctx context.Context) {
-	pause := min(s.source.sc.BatchWait/breath, longestBreath)
+func (s *session) awaitMore(ctx context.Context) {
+	pause := min(s.source.sc.BatchWait/pausePart, longestPause)
 	if pause == 0 || slices.ContainsFunc(s.assignments(), (*Assignment).behind) {
 		return
 	}

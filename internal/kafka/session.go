@@ -88,7 +88,7 @@ func (s *session) run(ctx context.Context) error {
 		s.rewindDropped()
 		s.client.AllowRebalance()
 		if fetches.NumRecords() > 0 {
-			s.breathe(s.polling)
+			s.awaitMore(s.polling)
 		}
 	}
 	watching.Wait()
