@@ -174,8 +174,7 @@ func (s *system) produced(n int, code func(path string, retried bool) string) {
 func (s *system) once(path string, n int) {
 	s.t.Helper()
 	var rows, distinct int
-	err := s.connect().QueryRow(s.t.Context(), "SELECT count(*), count(DISTINCT decision_id) FROM decision_logs WHERE path = $1", path).Scan(&rows, &distinct)
-	if err != nil {
+	if err := s.scan("SELECT count(*), count(DISTINCT decision_id) FROM decision_logs WHERE path = $1", []any{path}, &rows, &distinct); err != nil {
 		s.t.Fatal(err)
 	}
 	if rows != n || distinct != n {

@@ -106,7 +106,7 @@ func (n *nightArchive) killedAtDatabase(step, tag string) {
 	p := n.begin()
 	eventually(n.t, patience, "the desk is "+step, func() error {
 		var waiting int
-		err := n.connect().QueryRow(n.t.Context(), `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = $1 AND NOT granted`, key).Scan(&waiting)
+		err := n.scan(`SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = $1 AND NOT granted`, []any{key}, &waiting)
 		if err == nil && waiting == 0 {
 			err = errors.New("it is not there yet")
 		}
@@ -145,7 +145,7 @@ func TestNightArchive_KilledAtEachStep(t *testing.T) {
 	p := n.begin()
 	eventually(t, patience, "the day is archived", func() error {
 		var left int
-		err := n.connect().QueryRow(t.Context(), `SELECT count(*) FROM pg_class WHERE relname IN ('decision_logs_p20260304', 'decision_logs_leaving_20260304')`).Scan(&left)
+		err := n.scan(`SELECT count(*) FROM pg_class WHERE relname IN ('decision_logs_p20260304', 'decision_logs_leaving_20260304')`, nil, &left)
 		if err == nil && left > 0 {
 			err = fmt.Errorf("%d tables of the day are left", left)
 		}

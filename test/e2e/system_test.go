@@ -126,7 +126,11 @@ func (s *system) migrate() {
 // exec runs SQL in the system's database.
 func (s *system) exec(sql string, args ...any) {
 	s.t.Helper()
-	if _, err := s.connect().Exec(s.t.Context(), sql, args...); err != nil {
+	err := s.connected(func(conn *pgx.Conn) error {
+		_, err := conn.Exec(s.t.Context(), sql, args...)
+		return err
+	})
+	if err != nil {
 		s.t.Fatalf("%s: %v", sql, err)
 	}
 }
@@ -137,14 +141,10 @@ func dropping(name string) string {
 	return "BEGIN; LOCK TABLE decision_logs; DROP FUNCTION " + name + " CASCADE; COMMIT"
 }
 
+// connect returns a connection that stays until the end of the test.
 func (s *system) connect() *pgx.Conn {
 	s.t.Helper()
-	cfg, err := pgx.ParseConfig(s.dsn)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	cfg.RuntimeParams["default_transaction_read_only"] = "off" // whatever a test made of the database
-	conn, err := pgx.ConnectConfig(s.t.Context(), cfg)
+	conn, err := s.dial()
 	if err != nil {
 		s.t.Fatalf("connect to Postgres: %v", err)
 	}
@@ -152,9 +152,34 @@ func (s *system) connect() *pgx.Conn {
 	return conn
 }
 
+func (s *system) dial() (*pgx.Conn, error) {
+	cfg, err := pgx.ParseConfig(s.dsn)
+	if err != nil {
+		return nil, err
+	}
+	cfg.RuntimeParams["default_transaction_read_only"] = "off" // whatever a test made of the database
+	return pgx.ConnectConfig(s.t.Context(), cfg)
+}
+
+// connected calls f with a connection that lasts as long as the call. A question that is repeated until its answer fits
+// would otherwise take all connections of the server, which other tests use too.
+func (s *system) connected(f func(*pgx.Conn) error) error {
+	conn, err := s.dial()
+	if err != nil {
+		return fmt.Errorf("connect to Postgres: %w", err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }() // the answer counts
+	return f(conn)
+}
+
+// scan reads one row into dest.
+func (s *system) scan(sql string, args []any, dest ...any) error {
+	return s.connected(func(conn *pgx.Conn) error { return conn.QueryRow(s.t.Context(), sql, args...).Scan(dest...) })
+}
+
 func (s *system) rows(where string) (n int) {
 	s.t.Helper()
-	if err := s.connect().QueryRow(s.t.Context(), "SELECT count(*) FROM decision_logs WHERE "+where).Scan(&n); err != nil {
+	if err := s.scan("SELECT count(*) FROM decision_logs WHERE "+where, nil, &n); err != nil {
 		s.t.Fatalf("count rows: %v", err)
 	}
 	return n

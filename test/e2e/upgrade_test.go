@@ -148,7 +148,7 @@ func TestUpgrade_ThereAndBackUnderLoad(t *testing.T) {
 
 	s.migrateWith(current)
 	schema := func() (version int) {
-		if err := s.connect().QueryRow(t.Context(), "SELECT max(version_id) FROM goose_db_version WHERE is_applied").Scan(&version); err != nil {
+		if err := s.scan("SELECT max(version_id) FROM goose_db_version WHERE is_applied", nil, &version); err != nil {
 			t.Fatal(err)
 		}
 		return version

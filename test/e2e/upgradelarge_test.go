@@ -29,8 +29,8 @@ func TestUpgrade_LargeTable(t *testing.T) {
 	t.Logf("%d rows filled in %v", rows, time.Since(began).Round(time.Second))
 	hash := func() (text string) {
 		t.Helper()
-		err := s.connect().QueryRow(t.Context(), `SELECT count(*) || ' ' || sum(hashtextextended(decision_id || ts || raw::text || stored_at || source_offset, 0)::numeric)
-			FROM decision_logs WHERE source_topic = 'filler'`).Scan(&text)
+		err := s.scan(`SELECT count(*) || ' ' || sum(hashtextextended(decision_id || ts || raw::text || stored_at || source_offset, 0)::numeric)
+			FROM decision_logs WHERE source_topic = 'filler'`, nil, &text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,8 +49,8 @@ func TestUpgrade_LargeTable(t *testing.T) {
 	took := time.Since(began)
 	serving(t, home.Row, old.metric(`docket_records_total{home="row"}`)+100, old)
 	var longest float64
-	err := s.connect().QueryRow(t.Context(), `SELECT coalesce(max(extract(epoch FROM stored_at - before)), 0)::float8 FROM (SELECT stored_at, lag(stored_at) OVER (ORDER BY stored_at) AS before
-		FROM decision_logs WHERE source_topic <> 'filler' AND stored_at > $1) AS w`, began).Scan(&longest)
+	err := s.scan(`SELECT coalesce(max(extract(epoch FROM stored_at - before)), 0)::float8 FROM (SELECT stored_at, lag(stored_at) OVER (ORDER BY stored_at) AS before
+		FROM decision_logs WHERE source_topic <> 'filler' AND stored_at > $1) AS w`, []any{began}, &longest)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,8 +49,8 @@ func (s *system) has(out, invariant string, parts ...string) {
 // placeOf is where the row of a decision says that it was read.
 func (s *system) placeOf(id string) (place string) {
 	s.t.Helper()
-	err := s.connect().QueryRow(s.t.Context(),
-		`SELECT source_topic || '/' || source_partition || '/' || source_offset || '/' || source_index FROM decision_logs WHERE decision_id = $1`, id).Scan(&place)
+	err := s.scan(`SELECT source_topic || '/' || source_partition || '/' || source_offset || '/' || source_index FROM decision_logs WHERE decision_id = $1`,
+		[]any{id}, &place)
 	if err != nil {
 		s.t.Fatalf("place of %s: %v", id, err)
 	}
