@@ -13,6 +13,7 @@ import (
 	"docket/internal/audit/verify"
 	"docket/internal/history/complete"
 	"docket/internal/kafka"
+	"docket/internal/testkit/completetest"
 )
 
 // asks is a reader that asks all the time until when its answers are complete, with the watch of the desk.
@@ -26,12 +27,13 @@ const asksEvery = time.Second
 
 // ask asks until the context ends. Without an answer of Kafka or Postgres it claims nothing.
 func (c *campaign) ask(ctx context.Context) {
-	log, err := kafka.NewReader(kafka.Config{Brokers: c.cluster.Direct(), ClientID: "asks"})
+	client, err := kafka.NewReader(kafka.Config{Brokers: c.cluster.Direct(), ClientID: "asks"})
 	if err != nil {
 		c.broken("the campaign", "the reader that asks: %v", err)
 		return
 	}
-	defer log.Close()
+	defer client.Close()
+	log := completetest.Note(client)
 	of := complete.Config{Parking: complete.Source{Topic: c.places.ParkingTopic, Group: c.places.ParkingGroup},
 		Dead: []complete.Source{{Topic: c.places.DLQTopic, Group: deskGroup}, {Topic: c.places.ParkingDLQ, Group: deskGroup}}}
 	for _, l := range c.sources() {
@@ -39,14 +41,17 @@ func (c *campaign) ask(ctx context.Context) {
 	}
 	watch := complete.NewWatch(of, log)
 	answers := &complete.Answers{Status: func(context.Context) complete.Status { return watch.Status() }, Books: openLetters{c}, Within: sqlLimit}
+	var ends map[string]map[int32]int64 // that the last look found
 	for wait(ctx, asksEvery) {
-		_ = watch.Look(ctx) // the status says it
+		if err := watch.Look(ctx); err == nil { // else the status is of the last look
+			ends = log.Last()
+		}
 		said := answers.Begin(ctx, complete.Range{}).End(complete.Facts{Found: true})
 		if said.CompleteUntil == nil {
 			continue
 		}
 		c.asks.mu.Lock()
-		c.asks.claims = append(c.asks.claims, verify.Claim{By: "a reader", At: time.Now(), Until: *said.CompleteUntil, Parked: said.Parked, DeadLettered: said.DeadLettered, Spooled: said.Spooled})
+		c.asks.claims = append(c.asks.claims, verify.Claim{By: "a reader", At: time.Now(), Until: *said.CompleteUntil, Parked: said.Parked, DeadLettered: said.DeadLettered, Spooled: said.Spooled, Ends: ends})
 		c.asks.mu.Unlock()
 	}
 }

@@ -14,12 +14,14 @@ import (
 	"docket/internal/programs/desk"
 	"docket/internal/record/home"
 	"docket/internal/service/app"
+	"docket/internal/testkit/completetest"
 )
 
 // asks is a reader that asks all the time how complete its answers are. It has the watch of the desk, without a margin
 // for clocks, as all clocks of a schedule are one.
 type asks struct {
 	w      *world
+	ends   map[string]map[int32]int64 // that the last look found
 	claims []verify.Claim
 }
 
@@ -44,19 +46,22 @@ func (a *asks) run() {
 		return
 	}
 	brokers.Dialer = a.w.wires.Dial
-	log, err := kafka.NewReader(brokers)
+	client, err := kafka.NewReader(brokers)
 	if err != nil {
 		a.w.found("the harness: " + err.Error())
 		return
 	}
-	defer log.Close()
+	defer client.Close()
+	log := completetest.Note(client)
 	c := desk.Watched(s)
 	c.Dead[0].Group, c.Dead[1].Group = desks, desks // the settings of a consumer have no desk
 	c.Margin, c.Within = -1, lookWithin
 	watch := complete.NewWatch(c, log)
 	answers := &complete.Answers{Status: func(context.Context) complete.Status { return watch.Status() }, Books: openLetters{a.w}}
 	for ctx.Err() == nil {
-		_ = watch.Look(ctx) // the status says it
+		if err := watch.Look(ctx); err == nil { // else the status is of the last look
+			a.ends = log.Last()
+		}
 		a.ask(ctx, answers)
 		select {
 		case <-ctx.Done():
@@ -79,7 +84,7 @@ func (a *asks) ask(ctx context.Context, answers *complete.Answers) {
 		askedAll.counted++
 	}
 	askedAll.Unlock()
-	a.claims = append(a.claims, verify.Claim{By: "a reader", At: time.Now(), Until: *said.CompleteUntil, Parked: said.Parked, DeadLettered: said.DeadLettered, Spooled: said.Spooled})
+	a.claims = append(a.claims, verify.Claim{By: "a reader", At: time.Now(), Until: *said.CompleteUntil, Parked: said.Parked, DeadLettered: said.DeadLettered, Spooled: said.Spooled, Ends: a.ends})
 }
 
 // askedAll counts the claims of all schedules, and those that counted something.

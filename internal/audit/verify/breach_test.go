@@ -220,6 +220,18 @@ var breaches = map[string]map[string]breach{
 			f := w.in(home.Parked, 1, 11)
 			f.FailedAt, f.Stamp = second(1.5), second(1.5)
 		}, "logs/1/11/0 (d-1-11): stored at", nil},
+		"sent by a spool before the look": {func(w *world) {
+			w.claimed(11, 0)
+			f := w.in(home.Parked, 1, 11)
+			f.FailedAt, f.Stamp = noon, second(0.3)
+			w.hist.Claims[0].Spooled, w.hist.Claims[0].Ends = nil, map[string]map[int32]int64{f.Found: {f.At.Partition: f.At.Offset + 1}}
+		}, "logs/1/11/0 (d-1-11): stored at", nil},
+		"parked, and its topic was counted before": {func(w *world) {
+			w.claimed(11, 0)
+			f := w.in(home.Parked, 1, 11)
+			f.FailedAt, f.Stamp = noon, noon
+			w.hist.Claims[0].Spooled, w.hist.Claims[0].Ends = nil, map[string]map[int32]int64{f.Found: {f.At.Partition: f.At.Offset}}
+		}, "logs/1/11/0 (d-1-11): stored at", nil},
 		"spooled, and the answer knew of no spool": {func(w *world) {
 			w.claimed(11, 5)
 			f := w.in(home.Parked, 1, 11)

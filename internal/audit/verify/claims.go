@@ -16,6 +16,14 @@ type Claim struct {
 	Until time.Time // complete until, by the clock of [Decision.Reached]
 	// Parked, DeadLettered and Spooled are the counts of the answer; nil: it said that they are unknown.
 	Parked, DeadLettered, Spooled *int64
+	// Ends are the ends of topics when the answer counted their records; nil: not known.
+	Ends map[string]map[int32]int64
+}
+
+// counted reports whether a record was in its topic before its topic was counted, as far as that is known.
+func (c Claim) counted(f *Forwarded) bool {
+	end, known := c.Ends[f.Found][f.At.Partition]
+	return !known || f.At.Offset < end
 }
 
 // completeUntil is I19: an answer that says "complete until T" has all that had reached Kafka before T. A row that is
@@ -90,7 +98,8 @@ func (l *lateRow) waited(c Claim, forwarded []*Forwarded) (kind home.Home, ok bo
 		if f.FailedAt.After(c.At) {
 			continue
 		}
-		if f.Home == home.Spooled || f.Stamp.After(c.At) { // it came to its topic from a spool
+		fromSpool := f.Stamp.Sub(f.FailedAt) > time.Millisecond // a spool can send long after the stamp
+		if f.Home == home.Spooled || f.Stamp.After(c.At) || fromSpool && !c.counted(f) {
 			return home.Spooled, true
 		}
 		kind, ok = home.DeadLetter, true

@@ -16,6 +16,12 @@ func TestCompleteUntil_Counted(t *testing.T) {
 		"it was parked":               func(w *world) { w.claimed(11, 1); parked(w, 0.1, 0.1) },
 		"how many parked: not known":  func(w *world) { w.claimed(11, 0); parked(w, 0.1, 0.1); w.hist.Claims[0].Parked = nil },
 		"how many spooled: not known": func(w *world) { w.claimed(11, 0); parked(w, 0.1, 1.5); w.hist.Claims[0].Spooled = nil },
+		"its spool sent it after the look": func(w *world) {
+			w.claimed(11, 0)
+			parked(w, 0.1, 0.3)
+			f := w.in(home.Parked, 1, 11)
+			w.hist.Claims[0].Spooled, w.hist.Claims[0].Ends = nil, map[string]map[int32]int64{f.Found: {f.At.Partition: f.At.Offset}}
+		},
 		"it was a dead letter before it was put back": func(w *world) {
 			w.claimed(3, 1)
 			w.hist.Moved = []Forwarded{{Place: Place{source, 1, 3, 0}, Home: home.DeadLetter, FailedAt: second(0.1), Stamp: second(0.1)}}

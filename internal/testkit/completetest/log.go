@@ -4,6 +4,7 @@ package completetest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -11,6 +12,39 @@ import (
 
 	"docket/internal/history/complete"
 )
+
+// Noted is a log that keeps the ends which it gave last, by topic. It may be asked by many at once.
+type Noted struct {
+	kafkaLog
+	mu   sync.Mutex
+	ends map[string]map[int32]int64
+}
+
+type kafkaLog interface {
+	complete.Log
+	complete.Groups
+}
+
+// Note returns a log that keeps the ends which of gives.
+func Note(of kafkaLog) *Noted { return &Noted{kafkaLog: of, ends: map[string]map[int32]int64{}} }
+
+// Ends asks, and keeps the answer.
+func (n *Noted) Ends(ctx context.Context, topic string) (map[int32]int64, error) {
+	found, err := n.kafkaLog.Ends(ctx, topic)
+	if err == nil {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.ends[topic] = maps.Clone(found)
+	}
+	return found, err
+}
+
+// Last returns the ends that were given last.
+func (n *Noted) Last() map[string]map[int32]int64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return maps.Clone(n.ends)
+}
 
 // The topics and groups of [Watch].
 const (
