@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgerrcode"
+
 	"docket/internal/audit/conservation"
 	"docket/internal/audit/verify"
 	"docket/internal/errclass"
@@ -179,9 +181,37 @@ func (w *world) deserved(rows []pgmodel.Row, forwarded []verify.Forwarded) *cons
 	for _, r := range rows {
 		stored[identity(r.DecisionID, r.Time)] = true
 	}
+	slow := w.swallowedSlowly(forwarded)
 	return w.ledger.Judged(func(at conservation.Place, d conservation.Decision) string {
-		return w.code(d, stored[identity(d.ID, d.Time)], blamed[at])
+		code := w.code(d, stored[identity(d.ID, d.Time)], blamed[at])
+		if code == errclass.CodeInternal && slow[at] {
+			return errclass.CodeTooSlow
+		}
+		return code
 	})
+}
+
+// swallowedSlowly returns the dead letters that were too slow alone, twice. A row that a trigger drops is asked for
+// again, so a slow database can exceed the limit with it, and still take the probe row in time.
+func (w *world) swallowedSlowly(forwarded []verify.Forwarded) map[verify.Place]bool {
+	slow := map[verify.Place]bool{}
+	for i := range forwarded {
+		f := &forwarded[i]
+		if f.Home != home.DeadLetter || f.Code != errclass.CodeTooSlow {
+			continue
+		}
+		at, _ := w.ledger.Canonical(f.Place)
+		n := 0
+		for _, p := range w.processes() {
+			for _, t := range w.witness.of(p) {
+				if t.code == pgerrcode.QueryCanceled && len(t.rows) == 1 && t.rows[0] == at && !t.at.After(f.FailedAt) {
+					n++
+				}
+			}
+		}
+		slow[at] = n >= 2
+	}
+	return slow
 }
 
 // wasRefused reports whether the CHECK refused a decision before a time. Between the refusal and the letter a probe
