@@ -102,7 +102,7 @@ func emptyLow(y *system) []Bound {
 	low := y.offering(byDefault, 500)
 	y.until("the low bucket is empty", func() bool { return granted([]*program{worker}, "low") > 2*lowRows })
 	now := y.offering(urgent, 80)
-	unwatch := now.watched()
+	unwatch := now.watched(roughly)
 	defer unwatch()
 	_, of := y.grants(length(15*time.Second), "urgent", worker)
 	low.end()
@@ -126,7 +126,7 @@ func redisGone(y *system) []Bound {
 	worker := y.consume(limits(url)...)
 	workers := []*program{worker}
 	now, low := y.offering(urgent, 80), y.offering(byDefault, 200)
-	unwatch := now.watched()
+	unwatch := now.watched(roughly)
 	defer unwatch()
 	y.until("both lanes have rows", func() bool { return y.lane(urgent) > 50 && y.lane(byDefault) > 200 })
 	wire.cut()

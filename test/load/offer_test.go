@@ -85,8 +85,15 @@ func (o *offer) end() {
 	<-o.over
 }
 
-// watched asks for the rows of the offer, every 2 ms, until it is told to stop. It returns how to do that.
-func (o *offer) watched() (stop func()) {
+// closely is how often an offer is watched where the figure is a ratio of times. Elsewhere roughly is enough, and takes less of
+// the machine.
+const (
+	closely = 2 * time.Millisecond
+	roughly = 10 * time.Millisecond
+)
+
+// watched asks for the rows of the offer again and again until it is told to stop. It returns how to do that.
+func (o *offer) watched(every time.Duration) (stop func()) {
 	conn := o.y.connect()
 	ctx, cancel := context.WithCancel(o.y.t.Context())
 	over := make(chan struct{})
@@ -96,7 +103,7 @@ func (o *offer) watched() (stop func()) {
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(2 * time.Millisecond):
+			case <-time.After(every):
 			}
 		}
 	}()

@@ -162,12 +162,16 @@ func TestComplete_AbsentDecision(t *testing.T) {
 	}
 }
 
-// TestComplete_AroundAStoredDecision asks the fast look for an id with a row, and the whole one for another.
+// TestComplete_AroundAStoredDecision has the fast look asked once for an id with a row. The whole one is asked only for others.
 func TestComplete_AroundAStoredDecision(t *testing.T) {
 	t.Parallel()
 	var around, elsewhere int
 	w := newWorld(t, func(_ *api.Config, p *api.Ports) {
-		p.Around = func(_ context.Context, id string) (lookup.Answer, error) { around++; return lookup.Answer{ID: id}, nil }
+		p.Around = func(ctx context.Context, id string) (lookup.Answer, error) {
+			around++
+			rows, err := p.Decisions.ByID(ctx, id)
+			return lookup.Answer{ID: id, Rows: rows}, err
+		}
 		p.Elsewhere = func(_ context.Context, id string) (lookup.Answer, error) {
 			elsewhere++
 			return lookup.Answer{ID: id}, nil
@@ -179,6 +183,10 @@ func TestComplete_AroundAStoredDecision(t *testing.T) {
 	}
 	w.ask(t, "auditor", http.MethodGet, "/decisions/no-such-decision", "")
 	if around != 1 || elsewhere != 1 {
-		t.Errorf("an unknown decision: %d fast looks, %d whole ones", around, elsewhere)
+		t.Errorf("an unknown decision, or a part of an id: %d fast looks, %d whole ones", around, elsewhere)
+	}
+	w.ask(t, "auditor", http.MethodGet, "/decisions/00000000-0000-4000-8000-000000000000", "")
+	if around != 2 || elsewhere != 2 {
+		t.Errorf("an unknown decision with a whole id: %d fast looks, %d whole ones", around, elsewhere)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"docket/internal/history/complete"
 	"docket/internal/history/lookup"
@@ -256,14 +257,10 @@ func (s *api) page(ctx context.Context, f reader.Filter, p reader.Page) (reader.
 
 func (s *api) decision(ctx context.Context, c caller, in *DecisionPath) (*decisionsOutput, error) {
 	begun := s.Complete.Begin(ctx, complete.Range{})
-	all, a, err := s.byID(ctx, in.ID, begun)
-	if err == nil && a == nil {
-		a, err = s.around(reader.WithHeld(ctx, all), all[0].ID)
-	}
+	all, a, err := s.everyHome(ctx, in.ID, begun)
 	if err != nil {
 		return nil, err
 	}
-	all = lookup.Join(all, a.Archived)
 	around := elsewhereOf(a)
 	s.read(c, "show-decision", all, true)
 	unknown := s.edits(ctx, all, true)
@@ -283,10 +280,48 @@ func (s *api) edits(ctx context.Context, decisions []reader.Decision, payload bo
 	}
 }
 
+// everyHome returns the decisions of an id, or of the only id with these first characters: at least one, archived ones
+// included. It also returns where else the id is.
+func (s *api) everyHome(ctx context.Context, id string, begun complete.Begun) ([]reader.Decision, *lookup.Answer, error) {
+	if s.Around != nil && !reader.Shortened(id) && readable(id) {
+		// Its answer has the rows, so that the table is asked once.
+		a, err := s.around(ctx, id)
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(a.Rows) > 0 {
+			return lookup.Join(a.Rows, a.Archived), a, nil
+		}
+	}
+	all, a, err := s.byID(ctx, id, begun)
+	if err == nil && a == nil {
+		a, err = s.around(reader.WithHeld(ctx, all), all[0].ID)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return lookup.Join(all, a.Archived), a, nil
+}
+
+// joined is byID with the archived decisions that it met.
+func (s *api) joined(ctx context.Context, id string, begun complete.Begun) ([]reader.Decision, *lookup.Answer, error) {
+	all, a, err := s.byID(ctx, id, begun)
+	if err != nil {
+		return nil, nil, err
+	}
+	if a == nil {
+		a = &lookup.Answer{}
+	}
+	return lookup.Join(all, a.Archived), a, nil
+}
+
+// readable reports whether a column of text can hold an id.
+func readable(id string) bool { return !strings.ContainsRune(id, 0) && utf8.ValidString(id) }
+
 // byID returns the decisions of an id, or of the only id with these first characters: at least one. The other homes are
 // asked only if no row has it. Then the answer is theirs, else nil.
 func (s *api) byID(ctx context.Context, id string, begun complete.Begun) ([]reader.Decision, *lookup.Answer, error) {
-	if strings.ContainsRune(id, 0) || strings.ToValidUTF8(id, "") != id {
+	if !readable(id) {
 		return nil, nil, faulty("path.id", "text in UTF-8 without U+0000")
 	}
 	all, err := reader.Named(ctx, s.Decisions, id)

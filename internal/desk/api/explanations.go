@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"docket/internal/history/complete"
-	"docket/internal/history/lookup"
 	"docket/internal/history/reader"
 	"docket/internal/record/subject"
 )
@@ -73,18 +72,15 @@ func (s *api) why(ctx context.Context, c caller, in *whyInput) (*whyOutput, erro
 func (s *api) explain(ctx context.Context, c caller, in *whyInput) (*whyOutput, reader.Decision, error) {
 	none := reader.Decision{}
 	begun := s.Complete.Begin(ctx, complete.Range{})
-	all, a, err := s.byID(ctx, in.ID, begun)
-	ctx = reader.WithHeld(ctx, all)
-	switch {
-	case err == nil && a == nil && in.Elsewhere:
-		a, err = s.around(ctx, all[0].ID)
-	case err == nil && a == nil:
-		a = &lookup.Answer{}
+	find := s.everyHome
+	if !in.Elsewhere {
+		find = s.joined
 	}
+	all, a, err := find(ctx, in.ID, begun)
 	if err != nil {
 		return nil, none, err
 	}
-	all = lookup.Join(all, a.Archived)
+	ctx = reader.WithHeld(ctx, all)
 	d := all[len(all)-1]
 	if !in.Timestamp.IsZero() {
 		found := false

@@ -7,7 +7,6 @@ import (
 
 	"docket/internal/desk/ledger"
 	"docket/internal/history/complete"
-	"docket/internal/history/lookup"
 	"docket/internal/history/reader"
 )
 
@@ -111,14 +110,10 @@ func (i Inside) Columns(ctx context.Context, c Caller, id string) (DecisionsOfID
 
 func (s *api) columns(ctx context.Context, _ caller, in *DecisionPath) (*decisionsOutput, error) {
 	begun := s.Complete.Begin(ctx, complete.Range{})
-	all, a, err := s.byID(ctx, in.ID, begun)
-	if err == nil && a == nil {
-		a, err = s.around(reader.WithHeld(ctx, all), all[0].ID)
-	}
+	all, a, err := s.everyHome(ctx, in.ID, begun)
 	if err != nil {
 		return nil, err
 	}
-	all = lookup.Join(all, a.Archived)
 	for i := range all {
 		all[i].Raw = nil
 	}

@@ -64,9 +64,11 @@ const (
 
 	archiveLockSQL = `SELECT pg_try_advisory_lock(hashtextextended('docket archive ' || $1::text::regclass::oid || ' ' || $2::text, 0))`
 
-	// archiveBoundsSQL are the partitions with their bounds; an end that is open is NULL.
+	// archiveBoundsSQL are the partitions with their sizes and bounds; an end that is open is NULL. In boundsSQL the sizes are 0.
 	archiveBoundsSQL = `
-SELECT c.oid, c.relkind::text, c.reltuples::int8, CASE WHEN c.relkind = 'r' THEN pg_total_relation_size(c.oid) ELSE 0 END,
+SELECT c.oid, c.relkind::text, c.reltuples::int8, CASE WHEN c.relkind = 'r' THEN pg_total_relation_size(c.oid) ELSE 0 END,` + boundsOfSQL
+	boundsSQL   = `SELECT c.oid, c.relkind::text, c.reltuples::int8, 0::int8,` + boundsOfSQL
+	boundsOfSQL = `
        CASE WHEN bound[1] <> 'MINVALUE' THEN trim(BOTH '''' FROM bound[1])::timestamptz END,
        CASE WHEN bound[2] <> 'MAXVALUE' THEN trim(BOTH '''' FROM bound[2])::timestamptz END, bound IS NULL
   FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid,
@@ -139,6 +141,10 @@ func partitionBounds(ctx context.Context, conn querier) ([]bounds, error) {
 	if err != nil {
 		return nil, err
 	}
+	return boundsOf(rows)
+}
+
+func boundsOf(rows pgx.Rows) ([]bounds, error) {
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (bounds, error) {
 		var b bounds
 		err := row.Scan(&b.oid, &b.kind, &b.rows, &b.bytes, &b.from, &b.to, &b.fallback)

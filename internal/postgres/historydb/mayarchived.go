@@ -3,6 +3,7 @@ package historydb
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -16,10 +17,13 @@ import (
 const mayArchivedTime = 500 * time.Millisecond
 
 const (
-	// byDaySQL tells whether the table has partitions, and whether this role may read the counts of days.
-	byDaySQL = `
+	// traceRightsSQL tells whether the table has partitions, whether this role may read the counts of days, whether there is no
+	// ledger, and whether this role may read that and its audit.
+	traceRightsSQL = `
 SELECT coalesce((SELECT relkind = 'p' FROM pg_class WHERE oid = to_regclass('decision_logs')), false),
-       coalesce(has_table_privilege(to_regclass('decision_counts_days')::oid, 'SELECT'), false)`
+       coalesce(has_table_privilege(to_regclass('decision_counts_days')::oid, 'SELECT'), false),
+       to_regclass('dead_letters') IS NULL,
+       (SELECT coalesce(bool_and(has_table_privilege(oid, 'SELECT')), false) FROM unnest(ARRAY[to_regclass('dead_letters')::oid, to_regclass('dead_letter_audit')::oid, to_regclass('dead_letter_surplus')::oid]) AS oid)`
 	// countedDaysSQL steps from each counted day to the next one.
 	countedDaysSQL = `
 WITH RECURSIVE d(day) AS (
@@ -27,10 +31,6 @@ WITH RECURSIVE d(day) AS (
 	UNION ALL
 	SELECT (SELECT min(c.day) FROM decision_counts_days c WHERE c.day > d.day) FROM d WHERE d.day IS NOT NULL)
 SELECT day FROM d WHERE day IS NOT NULL AND isfinite(day)`
-	// lettersReadableSQL tells whether this role may read the ledger and its audit.
-	lettersReadableSQL = `
-SELECT to_regclass('dead_letters') IS NULL,
-       coalesce(bool_and(has_table_privilege(oid, 'SELECT')), false) FROM unnest(ARRAY[to_regclass('dead_letters')::oid, to_regclass('dead_letter_audit')::oid, to_regclass('dead_letter_surplus')::oid]) AS oid`
 	lettersArchivedSQL = `
 SELECT EXISTS (SELECT FROM dead_letters WHERE state = 'RESOLVED' AND archived_in IS NOT NULL)
     OR EXISTS (SELECT FROM dead_letter_surplus WHERE state = 'archived')
@@ -42,18 +42,10 @@ SELECT EXISTS (SELECT FROM dead_letters WHERE state = 'RESOLVED' AND archived_in
 func (r *Reader) MayBeArchived(ctx context.Context) (maybe bool, err error) {
 	within := min(r.patience(ctx), mayArchivedTime)
 	err = r.look(ctx, within, func(ctx context.Context, tx pgx.Tx) error {
-		if maybe, err = daysMayBeArchived(ctx, tx, span{}, nil); maybe || err != nil {
-			return err
-		}
-		var none, readable bool
-		if err := tx.QueryRow(ctx, lettersReadableSQL).Scan(&none, &readable); err != nil || none {
-			return err
-		}
-		if !readable {
-			maybe = true
-			return nil
-		}
-		return tx.QueryRow(ctx, lettersArchivedSQL).Scan(&maybe)
+		t, err := tracesIn(ctx, tx, true)
+		slices.SortStableFunc(t.parts, earlierBounds)
+		maybe = t.letters || t.parted && missing(t.parts, t.counted, span{})
+		return err
 	})
 	if err != nil {
 		return true, db.Clean("look whether days were archived", err)
@@ -71,7 +63,12 @@ func (r *Reader) Gone(ctx context.Context, since, until time.Time) (gone bool, e
 		return true, db.Clean("look for days that are being archived", err)
 	}
 	err = r.look(ctx, r.patience(ctx), func(ctx context.Context, tx pgx.Tx) error {
-		gone, err = daysMayBeArchived(ctx, tx, span{since, until}, l.days)
+		t, err := tracesIn(ctx, tx, false)
+		for i := range l.days {
+			t.parts = append(t.parts, bounds{from: &l.days[i].day.from, to: &l.days[i].day.to})
+		}
+		slices.SortStableFunc(t.parts, earlierBounds)
+		gone = t.parted && missing(t.parts, t.counted, span{since, until})
 		return err
 	})
 	if err != nil {
@@ -80,29 +77,63 @@ func (r *Reader) Gone(ctx context.Context, since, until time.Time) (gone bool, e
 	return gone, nil
 }
 
-// daysMayBeArchived looks for days of a range that left the table, beside those that are still there.
-func daysMayBeArchived(ctx context.Context, tx pgx.Tx, of span, leaving []source) (bool, error) {
-	var parted, counts bool
-	if err := tx.QueryRow(ctx, byDaySQL).Scan(&parted, &counts); err != nil || !parted {
-		return false, err
+// traces are what days and letters leave behind that were archived.
+type traces struct {
+	parted  bool // the table has partitions by day; without them the two next tell nothing
+	parts   []bounds
+	counted []time.Time
+	letters bool // some were archived, or this role may not know
+}
+
+// tracesIn reads what this role may read, with two requests.
+func tracesIn(ctx context.Context, tx pgx.Tx, letters bool) (t traces, err error) {
+	var counts, none, readable bool
+	if err := tx.QueryRow(ctx, traceRightsSQL).Scan(&t.parted, &counts, &none, &readable); err != nil {
+		return t, err
 	}
-	parts, err := partitionBounds(ctx, tx)
+	t.letters = letters && !none && !readable
+	letters = letters && !none && readable
+	var all pgx.Batch
+	if t.parted {
+		all.Queue(boundsSQL)
+	}
+	if t.parted && counts {
+		all.Queue(countedDaysSQL)
+	}
+	if letters {
+		all.Queue(lettersArchivedSQL)
+	}
+	if all.Len() == 0 {
+		return t, nil
+	}
+	answers := tx.SendBatch(ctx, &all)
+	defer func() { err = errors.Join(err, answers.Close()) }()
+	if t.parted {
+		rows, err := answers.Query()
+		if err != nil {
+			return t, err
+		}
+		if t.parts, err = boundsOf(rows); err != nil {
+			return t, err
+		}
+	}
+	if t.parted && counts {
+		if t.counted, err = countedDaysOf(answers.Query()); err != nil {
+			return t, err
+		}
+	}
+	if letters {
+		err = answers.QueryRow().Scan(&t.letters)
+	}
+	return t, err
+}
+
+// countedDaysOf reads the days of countedDaysSQL.
+func countedDaysOf(rows pgx.Rows, err error) (counted []time.Time, _ error) {
 	if err != nil {
-		return false, err
-	}
-	for i := range leaving {
-		parts = append(parts, bounds{from: &leaving[i].day.from, to: &leaving[i].day.to})
-	}
-	slices.SortStableFunc(parts, earlierBounds)
-	if !counts {
-		return missing(parts, nil, of), nil
-	}
-	rows, err := tx.Query(ctx, countedDaysSQL)
-	if err != nil {
-		return false, err
+		return nil, err
 	}
 	var day pgtype.Timestamptz
-	var counted []time.Time
 	// Only days that ended long ago are archived. A decision of a clock that is ahead has its row, in no day's partition.
 	most := time.Now().AddDate(0, 0, 1)
 	_, err = pgx.ForEachRow(rows, []any{&day}, func() error {
@@ -111,7 +142,7 @@ func daysMayBeArchived(ctx context.Context, tx pgx.Tx, of span, leaving []source
 		}
 		return nil
 	})
-	return missing(parts, counted, of), err
+	return counted, err
 }
 
 // earlierBounds orders partitions by their start. One without a start comes first.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgerrcode"
@@ -18,6 +19,7 @@ import (
 type Reader struct {
 	db     *db.DB
 	counts counting
+	ledger atomic.Bool // this login could read the ledger when it was asked last
 	days   struct {
 		sync.Mutex
 		known schema.Summarized

@@ -2,6 +2,7 @@ package historydb
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -16,17 +17,39 @@ var _ complete.Books = (*Reader)(nil)
 const waitingRightsSQL = `
 SELECT NOT pg_is_in_recovery(), coalesce(has_table_privilege(to_regclass('dead_letters')::oid, 'SELECT') AND has_table_privilege(to_regclass('dead_letter_surplus')::oid, 'SELECT') AND has_table_privilege(to_regclass('dead_letter_decisions')::oid, 'SELECT'), false)`
 
+// errNotReadable says that this login may not read the ledger any more.
+var errNotReadable = errors.New("the ledger is not readable")
+
 // Waiting is that of [complete.Books]. A letter that holds several decisions counts each. Both statements see one
 // moment, so a letter that a desk enters from the surplus meanwhile is seen once at least.
 func (r *Reader) Waiting(ctx context.Context, of complete.Range) (n int64, known, primary bool, err error) {
-	err = r.look(ctx, r.patience(ctx), func(ctx context.Context, tx pgx.Tx) error {
-		if err := tx.QueryRow(ctx, waitingRightsSQL).Scan(&primary, &known); err != nil || !known {
-			return err
-		}
+	err = r.look(ctx, r.patience(ctx), func(ctx context.Context, tx pgx.Tx) (err error) {
 		var args []any
 		statement := waitingSQL(of, &args)
-		return tx.QueryRow(ctx, statement, args...).Scan(&n, &known)
+		if !r.ledger.Load() {
+			if err := tx.QueryRow(ctx, waitingRightsSQL).Scan(&primary, &known); err != nil || !known {
+				return err
+			}
+			r.ledger.Store(true)
+			return tx.QueryRow(ctx, statement, args...).Scan(&n, &known)
+		}
+		var both pgx.Batch
+		both.Queue(waitingRightsSQL)
+		both.Queue(statement, args...)
+		answers := tx.SendBatch(ctx, &both)
+		defer func() { err = errors.Join(err, answers.Close()) }()
+		if err := answers.QueryRow().Scan(&primary, &known); err != nil {
+			return err
+		}
+		if !known { // the second statement failed
+			r.ledger.Store(false)
+			return errNotReadable
+		}
+		return answers.QueryRow().Scan(&n, &known)
 	})
+	if errors.Is(err, errNotReadable) {
+		return 0, false, primary, nil
+	}
 	if err != nil {
 		return 0, false, false, db.Clean("count open dead letters", err)
 	}
