@@ -36,8 +36,10 @@ func (r *Reader) Edits(ctx context.Context, decisions []reader.Decision, whole b
 		topics[i], partitions[i], offsets[i], marks[i] = d.Topic, d.Partition, d.Offset, d.EditedAuditID
 	}
 	found := map[int]reader.Edit{}
-	err := r.look(ctx, r.patience(ctx), func(ctx context.Context, tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, editsSQL, topics, partitions, offsets, marks, whole)
+	err := r.atOnce(ctx, r.patience(ctx), func(b *pgx.Batch) {
+		b.Queue(editsSQL, topics, partitions, offsets, marks, whole)
+	}, func(answers pgx.BatchResults) error {
+		rows, err := answers.Query()
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"docket/internal/history/reader"
 	"docket/internal/postgres/db"
 )
@@ -57,7 +59,11 @@ const leavingWhereSQL = `c.relkind = 'r' AND c.relname ~ '^decision_logs_leaving
 func (r *Reader) layout(ctx context.Context) (l layout, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.patience(ctx))
 	defer cancel()
-	rows, err := r.db.Pool().Query(ctx, layoutSQL)
+	return layoutOf(r.db.Pool().Query(ctx, layoutSQL))
+}
+
+// layoutOf reads the answer to layoutSQL.
+func layoutOf(rows pgx.Rows, err error) (l layout, _ error) {
 	if err != nil {
 		return l, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"docket/internal/history/reader"
 	"docket/internal/postgres/db"
@@ -62,6 +63,18 @@ func (r *Reader) looking(ctx context.Context, within time.Duration, settings str
 	return pgx.BeginTxFunc(ctx, r.db.Pool(), db.Reading(within*9/10, settings), func(tx pgx.Tx) error { return do(ctx, tx) })
 }
 
+// atOnce is look for statements of which one alone has to see the whole table, with one request: see [db.AtOnce].
+func (r *Reader) atOnce(ctx context.Context, within time.Duration, ask func(*pgx.Batch), read func(pgx.BatchResults) error) error {
+	if err := r.db.Usable(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	return r.db.Pool().AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
+		return db.AtOnce(ctx, conn.Conn(), within*9/10, ask, read)
+	})
+}
+
 // patience is how long one question may take in all: the caller's deadline or the store timeout.
 func (r *Reader) patience(ctx context.Context) time.Duration {
 	if deadline, ok := ctx.Deadline(); ok {
@@ -98,6 +111,9 @@ const (
 
 // ByID is that of [reader.Store]. It goes through the primary key of each partition, and of each day that is being archived.
 func (r *Reader) ByID(ctx context.Context, id string) (all []reader.Decision, err error) {
+	if all, known, err := r.byIDAtOnce(ctx, id); known {
+		return inTime(all), err
+	}
 	missed, err := r.whole(ctx, span{}, func(int) { all = nil }, func(s source) error {
 		return r.look(ctx, r.patience(ctx), func(ctx context.Context, tx pgx.Tx) error {
 			of := payloads(ctx, true)
@@ -114,6 +130,34 @@ func (r *Reader) ByID(ctx context.Context, id string) (all []reader.Decision, er
 		return nil, db.Clean("look for a decision", err)
 	}
 	return inTime(all), reader.Told(ctx, missed)
+}
+
+// byIDAtOnce is ByID with one request. It is enough if no day is being archived. Known is false if one is, or if it is not known.
+func (r *Reader) byIDAtOnce(ctx context.Context, id string) (all []reader.Decision, known bool, err error) {
+	of := payloads(ctx, true)
+	var before, after layout
+	err = r.atOnce(ctx, r.patience(ctx), func(b *pgx.Batch) {
+		b.Queue(layoutSQL)
+		b.Queue(decisionByIDSQL, of.ids, of.times, id)
+		b.Queue(layoutSQL)
+	}, func(answers pgx.BatchResults) (err error) {
+		if before, err = layoutOf(answers.Query()); err != nil {
+			return err
+		}
+		rows, err := answers.Query()
+		if err != nil {
+			return err
+		}
+		if all, err = of.collect(rows); err != nil {
+			return err
+		}
+		after, err = layoutOf(answers.Query())
+		return err
+	})
+	if outOfTime(ctx, err) {
+		return nil, true, db.Clean("look for a decision", err)
+	}
+	return all, err == nil && len(before.days) == 0 && before.same(after), nil
 }
 
 // Having returns the decisions of the table with one of the identities, with their payload.

@@ -20,34 +20,37 @@ SELECT NOT pg_is_in_recovery(), coalesce(has_table_privilege(to_regclass('dead_l
 // errNotReadable says that this login may not read the ledger any more.
 var errNotReadable = errors.New("the ledger is not readable")
 
-// Waiting is that of [complete.Books]. A letter that holds several decisions counts each. Both statements see one
-// moment, so a letter that a desk enters from the surplus meanwhile is seen once at least.
+// Waiting is that of [complete.Books]. A letter that holds several decisions counts each. One statement counts all, so a letter
+// that a desk enters from the surplus meanwhile is seen once at least.
 func (r *Reader) Waiting(ctx context.Context, of complete.Range) (n int64, known, primary bool, err error) {
-	err = r.look(ctx, r.patience(ctx), func(ctx context.Context, tx pgx.Tx) (err error) {
-		var args []any
-		statement := waitingSQL(of, &args)
-		if !r.ledger.Load() {
-			if err := tx.QueryRow(ctx, waitingRightsSQL).Scan(&primary, &known); err != nil || !known {
-				return err
-			}
-			r.ledger.Store(true)
-			return tx.QueryRow(ctx, statement, args...).Scan(&n, &known)
+	var args []any
+	statement := waitingSQL(of, &args)
+	if !r.ledger.Load() { // the statement would fail, and the server's log would have each failure
+		err = r.atOnce(ctx, r.patience(ctx), func(b *pgx.Batch) { b.Queue(waitingRightsSQL) }, func(answers pgx.BatchResults) error {
+			return answers.QueryRow().Scan(&primary, &known)
+		})
+		if err != nil {
+			return 0, false, false, db.Clean("look whether the ledger is readable", err)
 		}
-		var both pgx.Batch
-		both.Queue(waitingRightsSQL)
-		both.Queue(statement, args...)
-		answers := tx.SendBatch(ctx, &both)
-		defer func() { err = errors.Join(err, answers.Close()) }()
+		if !known {
+			return 0, false, primary, nil
+		}
+		r.ledger.Store(true)
+	}
+	err = r.atOnce(ctx, r.patience(ctx), func(b *pgx.Batch) {
+		b.Queue(waitingRightsSQL)
+		b.Queue(statement, args...)
+	}, func(answers pgx.BatchResults) error {
 		if err := answers.QueryRow().Scan(&primary, &known); err != nil {
 			return err
 		}
-		if !known { // the second statement failed
-			r.ledger.Store(false)
-			return errNotReadable
+		if !known {
+			return errNotReadable // and the other statement failed
 		}
 		return answers.QueryRow().Scan(&n, &known)
 	})
 	if errors.Is(err, errNotReadable) {
+		r.ledger.Store(false)
 		return 0, false, primary, nil
 	}
 	if err != nil {

@@ -187,8 +187,8 @@ const (
 
 // Surplus implements [ledger.Growth].
 func (l *Ledger) Surplus(ctx context.Context, all bool, n int) (ranges []ledger.Surplus, err error) {
-	err = l.look(ctx, "list dead letters that were left", func(ctx context.Context, tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, surplusSQL, all, n)
+	err = l.atOnce(ctx, "list dead letters that were left", func(b *pgx.Batch) { b.Queue(surplusSQL, all, n) }, func(answers pgx.BatchResults) error {
+		rows, err := answers.Query()
 		if err != nil {
 			return err
 		}

@@ -45,6 +45,19 @@ func (l *Ledger) look(ctx context.Context, act string, do func(ctx context.Conte
 	return l.withinOf(ctx, act, db.Reading(l.statementLimit(), "; SET LOCAL jit = off"), do)
 }
 
+// atOnce is look for one statement, with one request: see [db.AtOnce].
+func (l *Ledger) atOnce(ctx context.Context, act string, ask func(*pgx.Batch), read func(pgx.BatchResults) error) error {
+	ctx, cancel := context.WithTimeout(ctx, l.db.Timeout())
+	defer cancel()
+	err := l.db.Pool().AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
+		return db.AtOnce(ctx, conn.Conn(), l.statementLimit(), ask, read)
+	})
+	if err != nil {
+		return &Error{Err: l.db.Noted(act, err)}
+	}
+	return nil
+}
+
 // statementLimit is how long one statement may take.
 func (l *Ledger) statementLimit() time.Duration { return l.db.Timeout() * 4 / 5 }
 
