@@ -17,14 +17,16 @@ type Quiet struct {
 }
 
 // Around looks for other records with the id of a stored decision. It is All without a question to Kafka. If nothing
-// waits there, the answer says up to when. If Kafka is slow, the answer names the topics as not searched. Otherwise
-// Around returns false.
+// waits there, or if the last scan is new enough and did not meet the id, the answer says up to when. If Kafka is slow, the
+// answer names the topics as not searched. Otherwise Around returns false.
 func (l *Look) Around(ctx context.Context, id string) (Answer, bool) {
 	if l.Quiet == nil {
 		return Answer{}, false
 	}
 	known := l.Quiet()
-	if !known.Nothing && !known.Slow {
+	asks := !known.Nothing && !known.Slow // but for what an earlier scan knows
+	places, scanned := l.seen.without(id, l.now())
+	if asks && !scanned {
 		return Answer{}, false
 	}
 	s := newSearch(l, []string{id})
@@ -36,7 +38,16 @@ func (l *Look) Around(ctx context.Context, id string) (Answer, bool) {
 	if !known.Slow && slices.ContainsFunc(s.ranges, func(r ledger.Surplus) bool { return r.Open() > 0 }) {
 		return Answer{}, false
 	}
-	s.quiet(s.letters(ctx), known)
+	switch ledger := s.letters(ctx); {
+	case !asks:
+		s.quiet(ledger, known)
+	case !ledger: // its topics would be searched from their start
+		return Answer{}, false
+	default:
+		for _, p := range places {
+			s.looked(p.Name, p.Note)
+		}
+	}
 	s.archives(ctx, limits)
 	s.rows(ctx)
 	limits.Within = min(limits.Within, aroundDays)

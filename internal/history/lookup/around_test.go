@@ -185,3 +185,51 @@ func TestAround_LeaverHoldsNobody(t *testing.T) {
 		asked.Wait()
 	})
 }
+
+// TestAround_LateScanAnswers has a scan answer for ids that it did not meet, for five seconds.
+func TestAround_LateScanAnswers(t *testing.T) {
+	t.Parallel()
+	w, l := quietWorld(t, false)
+	at, asked, places := noon, 0, 0
+	l.Now = func() time.Time { return at }
+	find := l.Topics
+	l.Topics = func() (Topics, func(), error) { asked++; return find() }
+	s := NewShared(l)
+	w.put("logs", log("d-2", ""))
+	w.put("dlq", log("d-3", ""))
+	for i, c := range []struct {
+		act   func()
+		id    string
+		asks  bool
+		found int
+	}{
+		{func() {}, "d-1", true, 0},
+		{func() {}, "d-1", false, 0},
+		{func() {}, "d-4", false, 0},
+		{func() { at = at.Add(4 * time.Second) }, "d-1", false, 0},
+		{func() {}, "d-2", true, 1},
+		{func() {}, "d-3", true, 1},
+		{func() { at = at.Add(4 * time.Second) }, "d-1", false, 0},
+		{func() { at = at.Add(2 * time.Second) }, "d-1", true, 0},
+		{func() { at = at.Add(-time.Second) }, "d-1", true, 0}, // a clock that was set back
+		{func() { w.broken["parking"] = errors.New("away"); at = at.Add(7 * time.Second) }, "d-1", true, 0},
+		{func() {}, "d-1", true, 0}, // a scan with a gap answers for nobody
+		{func() { delete(w.broken, "parking") }, "d-1", true, 0},
+		{func() { w.noLedger = errors.New("away") }, "d-1", true, 0},
+		{func() { w.noLedger = nil }, "d-1", false, 0},
+		{func() {
+			w.left = []ledger.Surplus{{Topic: "dlq", First: 0, Next: 0, Last: 0, Letters: 1, State: ledger.SurplusOpen}}
+		}, "d-1", true, 0},
+	} {
+		c.act()
+		before := asked
+		a, err := s.Around(t.Context(), c.id)
+		if err != nil || (asked > before) != c.asks || len(a.Found) != c.found || len(a.Rows) != 1 {
+			t.Errorf("question %d, for %s: asked Kafka %d times: %+v, %v", i, c.id, asked-before, a, err)
+		}
+		if len(a.Looked)+len(a.NotLooked) < places {
+			t.Errorf("question %d names fewer places: %v, %v", i, a.Looked, a.NotLooked)
+		}
+		places = max(places, len(a.Looked))
+	}
+}

@@ -191,6 +191,7 @@ func (l *Look) all(ctx context.Context, ids []string) (answers []Answer, read in
 // search is one search for some ids.
 type search struct {
 	look    *Look
+	began   time.Time
 	mu      sync.Mutex // of positions
 	answers map[string]*Answer
 	order   []string
@@ -212,9 +213,9 @@ type position struct {
 }
 
 func newSearch(l *Look, ids []string) *search {
-	s := &search{look: l, answers: map[string]*Answer{}, bodies: map[string]int{}, positions: map[string]position{}, order: ids}
+	s := &search{look: l, began: l.now(), answers: map[string]*Answer{}, bodies: map[string]int{}, positions: map[string]position{}, order: ids}
 	for _, id := range ids {
-		s.answers[id] = &Answer{ID: id, At: l.now()}
+		s.answers[id] = &Answer{ID: id, At: s.began}
 	}
 	return s
 }

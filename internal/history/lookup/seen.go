@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 )
 
 // seen remembers which decisions earlier scans met in the records that wait in Kafka, so that a scan reads on from there.
@@ -16,6 +17,68 @@ type seen struct {
 	mu     sync.Mutex
 	topics map[string]*seenTopic
 	seed   maphash.Seed
+	last   scanned
+}
+
+// scanned is a scan that read all topics completely, and remembers what it met.
+type scanned struct {
+	at     time.Time // before it read anything; zero: there was none
+	topics []string
+	places []Searched
+}
+
+// lately is how long a scan answers for ids that it did not meet. It is the time between two looks of a watch, which answers
+// where nothing waits.
+const lately = 5 * time.Second
+
+// scanned notes a scan.
+func (s *seen) scanned(last scanned) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = last
+}
+
+// without returns the places that the last scan searched, if it did not meet an id there. It returns false if the scan is too
+// old, if it may have met the id, or while another one runs.
+func (s *seen) without(id string, now time.Time) ([]Searched, bool) {
+	if s == nil {
+		return nil, false
+	}
+	s.mu.Lock()
+	last := s.last
+	var topics []*seenTopic
+	for _, name := range last.topics {
+		topics = append(topics, s.topics[name])
+	}
+	s.mu.Unlock()
+	if age := now.Sub(last.at); last.at.IsZero() || age < 0 || age > lately {
+		return nil, false
+	}
+	hash := maphash.String(s.seed, id)
+	for _, t := range topics {
+		if !t.lacks(hash) {
+			return nil, false
+		}
+	}
+	return last.places, true
+}
+
+// lacks reports whether no decision with a hash was met. It is false while a scan runs. A topic of which nothing was
+// remembered is nil.
+func (t *seenTopic) lacks(hash uint64) bool {
+	if t == nil {
+		return true
+	}
+	if !t.mu.TryLock() {
+		return false
+	}
+	defer t.mu.Unlock()
+	for _, sp := range t.spans {
+		if slices.ContainsFunc(sp.entries, func(e entry) bool { return e.hash == hash }) {
+			return false
+		}
+	}
+	return true
 }
 
 // mostSeen limits the decisions that are remembered of a topic; about 8 MiB.

@@ -177,8 +177,15 @@ func (s *search) scan(ctx context.Context, topics Topics, ledger bool, limits Li
 		all.Go(func() { s.readPart(ctx, topics, p, limits) })
 	}
 	all.Wait()
+	whole := s.look.seen != nil && ledger
+	last := scanned{at: s.began}
 	for _, p := range parts {
 		s.tell(p, limits)
+		whole = whole && p.err == nil && !p.bounded && p.upTo == nil
+		last.topics, last.places = append(last.topics, p.topic), append(last.places, Searched{p.name, p.note()})
+	}
+	if whole {
+		s.look.seen.scanned(last)
 	}
 }
 
@@ -315,8 +322,13 @@ func (s *search) tell(p *part, limits Limits) {
 	case p.err != nil:
 		s.failed(p.name, p.err)
 	default:
-		s.looked(p.name, fmt.Sprintf("%d up to %s", p.read, p.at.UTC().Format(time.RFC3339)))
+		s.looked(p.name, p.note())
 	}
+}
+
+// note says how many records were read, and when.
+func (p *part) note() string {
+	return fmt.Sprintf("%d up to %s", p.read, p.at.UTC().Format(time.RFC3339))
 }
 
 // claim is one decision of a record.
