@@ -23,7 +23,7 @@ const (
 SELECT coalesce((SELECT relkind = 'p' FROM pg_class WHERE oid = to_regclass('decision_logs')), false),
        coalesce(has_table_privilege(to_regclass('decision_counts_days')::oid, 'SELECT'), false),
        to_regclass('dead_letters') IS NULL,
-       (SELECT coalesce(bool_and(has_table_privilege(oid, 'SELECT')), false) FROM unnest(ARRAY[to_regclass('dead_letters')::oid, to_regclass('dead_letter_audit')::oid, to_regclass('dead_letter_surplus')::oid]) AS oid)`
+       (SELECT bool_and(coalesce(has_table_privilege(oid, 'SELECT'), false)) FROM unnest(ARRAY[to_regclass('dead_letters')::oid, to_regclass('dead_letter_audit')::oid, to_regclass('dead_letter_surplus')::oid]) AS oid)`
 	// countedDaysSQL steps from each counted day to the next one.
 	countedDaysSQL = `
 WITH RECURSIVE d(day) AS (
@@ -40,17 +40,12 @@ SELECT EXISTS (SELECT FROM dead_letters WHERE state = 'RESOLVED' AND archived_in
 // MayBeArchived reports whether days or dead letters may have been archived, by the counts of days and by gaps between the
 // partitions. If this role may not read these, or not in time, the answer is true.
 func (r *Reader) MayBeArchived(ctx context.Context) (maybe bool, err error) {
-	within := min(r.patience(ctx), mayArchivedTime)
-	err = r.look(ctx, within, func(ctx context.Context, tx pgx.Tx) error {
-		t, err := tracesIn(ctx, tx, true)
-		slices.SortStableFunc(t.parts, earlierBounds)
-		maybe = t.letters || t.parted && missing(t.parts, t.counted, span{})
-		return err
-	})
+	t, err := r.tracesOf(ctx, min(r.patience(ctx), mayArchivedTime), true)
 	if err != nil {
 		return true, db.Clean("look whether days were archived", err)
 	}
-	return maybe, nil
+	slices.SortStableFunc(t.parts, earlierBounds)
+	return t.letters || t.parted && missing(t.parts, t.counted, span{}), nil
 }
 
 // Gone reports whether days of a range may have been archived or removed, as [Reader.MayBeArchived] does. Zero times are open.
@@ -62,69 +57,96 @@ func (r *Reader) Gone(ctx context.Context, since, until time.Time) (gone bool, e
 	if err != nil {
 		return true, db.Clean("look for days that are being archived", err)
 	}
-	err = r.look(ctx, r.patience(ctx), func(ctx context.Context, tx pgx.Tx) error {
-		t, err := tracesIn(ctx, tx, false)
-		for i := range l.days {
-			t.parts = append(t.parts, bounds{from: &l.days[i].day.from, to: &l.days[i].day.to})
-		}
-		slices.SortStableFunc(t.parts, earlierBounds)
-		gone = t.parted && missing(t.parts, t.counted, span{since, until})
-		return err
-	})
+	t, err := r.tracesOf(ctx, r.patience(ctx), false)
 	if err != nil {
 		return true, db.Clean("look whether days were archived", err)
 	}
-	return gone, nil
+	for i := range l.days {
+		t.parts = append(t.parts, bounds{from: &l.days[i].day.from, to: &l.days[i].day.to})
+	}
+	slices.SortStableFunc(t.parts, earlierBounds)
+	return t.parted && missing(t.parts, t.counted, span{since, until}), nil
 }
 
 // traces are what days and letters leave behind that were archived.
 type traces struct {
-	parted  bool // the table has partitions by day; without them the two next tell nothing
+	traceRights
 	parts   []bounds
 	counted []time.Time
 	letters bool // some were archived, or this role may not know
 }
 
-// tracesIn reads what this role may read, with two requests.
-func tracesIn(ctx context.Context, tx pgx.Tx, letters bool) (t traces, err error) {
-	var counts, none, readable bool
-	if err := tx.QueryRow(ctx, traceRightsSQL).Scan(&t.parted, &counts, &none, &readable); err != nil {
-		return t, err
-	}
-	t.letters = letters && !none && !readable
-	letters = letters && !none && readable
-	var all pgx.Batch
-	if t.parted {
-		all.Queue(boundsSQL)
-	}
-	if t.parted && counts {
-		all.Queue(countedDaysSQL)
-	}
-	if letters {
-		all.Queue(lettersArchivedSQL)
-	}
-	if all.Len() == 0 {
-		return t, nil
-	}
-	answers := tx.SendBatch(ctx, &all)
-	defer func() { err = errors.Join(err, answers.Close()) }()
-	if t.parted {
-		rows, err := answers.Query()
-		if err != nil {
+// traceRights is what this role may read of the traces.
+type traceRights struct {
+	parted   bool // the table has partitions by day; without them its days leave no traces
+	counts   bool
+	none     bool // there is no ledger
+	readable bool // the ledger
+}
+
+// mostRights limits how often the traces are read because the rights are others meanwhile.
+const mostRights = 3
+
+// errRights says that this role may read more or less than was asked for.
+var errRights = errors.New("the rights of this role change just now; ask again")
+
+// tracesOf reads the traces with one request, if the rights are what they were the last time.
+func (r *Reader) tracesOf(ctx context.Context, within time.Duration, letters bool) (t traces, err error) {
+	for range mostRights {
+		if t, err = r.tracesAtOnce(ctx, within, letters, r.traceRights.Load()); !errors.Is(err, errRights) {
 			return t, err
 		}
-		if t.parts, err = boundsOf(rows); err != nil {
-			return t, err
+		r.traceRights.Store(&t.traceRights)
+	}
+	return t, err
+}
+
+// tracesAtOnce reads what a role of these rights may read; nil: they are not known. If it has others, the error is errRights, and
+// the rights are in t. A statement that it may not send would fail, and the server's log would have each failure. The counts are
+// read before the partitions, as a day is counted before its table is dropped.
+func (r *Reader) tracesAtOnce(ctx context.Context, within time.Duration, letters bool, may *traceRights) (t traces, err error) {
+	if may == nil {
+		may = &traceRights{}
+	}
+	ledger := letters && !may.none && may.readable
+	err = r.atOnce(ctx, within, func(b *pgx.Batch) {
+		b.Queue(traceRightsSQL)
+		if may.parted && may.counts {
+			b.Queue(countedDaysSQL)
 		}
-	}
-	if t.parted && counts {
-		if t.counted, err = countedDaysOf(answers.Query()); err != nil {
-			return t, err
+		if may.parted {
+			b.Queue(boundsSQL)
 		}
-	}
-	if letters {
-		err = answers.QueryRow().Scan(&t.letters)
-	}
+		if ledger {
+			b.Queue(lettersArchivedSQL)
+		}
+	}, func(answers pgx.BatchResults) (err error) {
+		if err := answers.QueryRow().Scan(&t.parted, &t.counts, &t.none, &t.readable); err != nil {
+			return err
+		}
+		if t.traceRights != *may {
+			return errRights
+		}
+		t.letters = letters && !t.none && !t.readable
+		if t.parted && t.counts {
+			if t.counted, err = countedDaysOf(answers.Query()); err != nil {
+				return err
+			}
+		}
+		if t.parted {
+			rows, err := answers.Query()
+			if err != nil {
+				return err
+			}
+			if t.parts, err = boundsOf(rows); err != nil {
+				return err
+			}
+		}
+		if ledger {
+			return answers.QueryRow().Scan(&t.letters)
+		}
+		return nil
+	})
 	return t, err
 }
 

@@ -63,6 +63,32 @@ func TestMayBeArchived_Letters(t *testing.T) {
 	maybe(t, "a removed letter", d.DB.URL, true)
 }
 
+// TestMayBeArchived_RightsThatChange has one reader meet a ledger that it may not read any more, and then may read again.
+func TestMayBeArchived_RightsThatChange(t *testing.T) {
+	t.Parallel()
+	d := pgtest.NewLetters(t)
+	r := historydb.NewReader(open(t, d.DB.URL, 0).DB)
+	for i, c := range []struct {
+		sql  string
+		want bool
+	}{
+		{``, false},
+		{``, false},
+		{`ALTER TABLE dead_letter_surplus RENAME TO elsewhere`, true},
+		{``, true},
+		{`ALTER TABLE elsewhere RENAME TO dead_letter_surplus`, false},
+		{`ALTER TABLE decision_counts_days RENAME TO elsewhere`, false},
+		{`ALTER TABLE elsewhere RENAME TO decision_counts_days`, false},
+	} {
+		if c.sql != "" {
+			d.DB.Exec(t, c.sql)
+		}
+		if got, err := inTime(t, r.MayBeArchived); err != nil || got != c.want {
+			t.Errorf("question %d: %t, %v", i, got, err)
+		}
+	}
+}
+
 // TestGone_DaysOfARange: a search is told of days that left the table. One that is being archived is read, and not gone.
 func TestGone_DaysOfARange(t *testing.T) {
 	t.Parallel()

@@ -20,8 +20,11 @@ import (
 type Reader struct {
 	db     *db.DB
 	counts counting
-	ledger atomic.Bool // this login could read the ledger when it was asked last
-	days   struct {
+	// What this login could read of the ledger, and of the traces of archived days, when it was asked last.
+	ledger      atomic.Bool
+	traceRights atomic.Pointer[traceRights]
+
+	days struct {
 		sync.Mutex
 		known schema.Summarized
 	}
