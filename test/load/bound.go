@@ -33,6 +33,11 @@ func Exactly(what string, measured, want float64, unit string) Bound {
 	return Bound{What: what, Measured: measured, Least: want, Most: want, Unit: unit}
 }
 
+// Figure has no limits. It is beside a bound, to explain it.
+func Figure(what string, measured float64, unit string) Bound {
+	return Bound{What: what, Measured: measured, Least: math.Inf(-1), Most: math.Inf(1), Unit: unit}
+}
+
 // ByTime marks a bound as one that only a whole run judges.
 func (b Bound) ByTime() Bound {
 	b.Timed = true
@@ -42,9 +47,14 @@ func (b Bound) ByTime() Bound {
 // Kept reports whether the figure keeps its limits.
 func (b Bound) Kept() bool { return b.Measured >= b.Least && b.Measured <= b.Most }
 
+// free reports whether there are no limits.
+func (b Bound) free() bool { return math.IsInf(b.Least, -1) && math.IsInf(b.Most, 1) }
+
 // Limits returns the limits in words.
 func (b Bound) Limits() string {
 	switch {
+	case b.free():
+		return "none"
 	case b.Least == b.Most:
 		return fmt.Sprintf("%g %s", b.Most, b.Unit)
 	case math.IsInf(b.Least, -1):
@@ -73,7 +83,10 @@ func Table(to io.Writer, results []Result) {
 		}
 		for _, b := range r.Bounds {
 			kept := "yes"
-			if !b.Kept() {
+			switch {
+			case b.free():
+				kept = ""
+			case !b.Kept():
 				kept = "**no**"
 			}
 			fmt.Fprintf(to, "| %d | %s | %s | %s | %.4g | %s |\n", r.Number, r.Name, b.What, b.Limits(), b.Measured, kept)

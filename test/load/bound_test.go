@@ -23,6 +23,7 @@ func TestBound_Kept(t *testing.T) {
 		{AtLeast("rows", 3, 4, "rows"), false, "at least 4 rows"},
 		{Exactly("lost", 0, 0, "decisions"), true, "0 decisions"},
 		{Exactly("lost", 1, 0, "decisions"), false, "0 decisions"},
+		{Figure("pings", 446, "calls"), true, "none"},
 		{Bound{Measured: 446, Least: 445.5, Most: 454.5, Unit: "rows/s"}, true, "445.5 to 454.5 rows/s"},
 	} {
 		if c.bound.Kept() != c.want || c.bound.Limits() != c.text {

@@ -56,7 +56,9 @@ func (y *system) overTheLimit(redis string) []Bound {
 	workers := []*program{y.consume(limits(redis)...), y.consume(limits(redis)...)}
 	now, low := y.offering(urgent, 200), y.offering(byDefault, 300)
 	y.until("the buckets of the start are used up", func() bool { return granted(workers) > 2*allRows })
+	pinged := y.pings(redis)
 	all, urgentOnly := y.grants(length(30*time.Second), "urgent", workers...)
+	slowPings := pinged()
 	now.end()
 	low.end()
 	y.settled(now, low)
@@ -65,6 +67,7 @@ func (y *system) overTheLimit(redis string) []Bound {
 		AtMost("most rows granted within a second", MostWithin(all, time.Second), allRows+burst, "rows"),
 		Bound{What: "of them urgent, a second", Measured: Rate(urgentOnly), Least: 0.98 * 200, Most: 1.02 * 200, Unit: "rows/s"}.ByTime(),
 		slowCalls(workers),
+		Figure("the same of a bare PING at the same time, 20 a second", slowPings, "calls"),
 		Exactly("decisions without a row", float64(y.sent(now, low)-y.number("SELECT count(*) FROM decision_logs")), 0, "decisions"),
 	}
 }

@@ -3,8 +3,11 @@
 package load
 
 import (
+	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -25,6 +28,46 @@ func (y *system) redisCluster() string {
 	y.t.Helper()
 	nodes := testenv.OwnRedisCluster(y.t).Addrs()
 	return "redis://" + nodes[0] + "?addr=" + strings.Join(nodes[1:], "&addr=")
+}
+
+// pings asks a Redis for a PONG 20 times a second, which is the rhythm of two workers, until the share of answers that took
+// longer than a millisecond is asked for, of a hundred. It says what the machine leaves for calls to Redis.
+func (y *system) pings(at string) (slow func() float64) {
+	y.t.Helper()
+	of, err := url.Parse(at)
+	y.must(err)
+	conn, err := (&net.Dialer{}).DialContext(y.t.Context(), "tcp", of.Host)
+	y.must(err)
+	y.t.Cleanup(func() { _ = conn.Close() })
+	stop, over := make(chan struct{}), make(chan struct{})
+	late, all := 0, 0
+	var failure error
+	go func() {
+		defer close(over)
+		tick := time.NewTicker(50 * time.Millisecond)
+		defer tick.Stop()
+		answer := make([]byte, len("+PONG\r\n"))
+		for failure == nil {
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+			}
+			from := time.Now()
+			if _, failure = io.WriteString(conn, "PING\r\n"); failure == nil {
+				_, failure = io.ReadFull(conn, answer)
+			}
+			if all++; time.Since(from) > time.Millisecond {
+				late++
+			}
+		}
+	}()
+	return func() float64 {
+		close(stop)
+		<-over
+		y.must(failure)
+		return 100 * float64(late) / float64(all)
+	}
 }
 
 // has reports whether a list by comma has a word.
