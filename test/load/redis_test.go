@@ -30,8 +30,8 @@ func (y *system) redisCluster() string {
 	return "redis://" + nodes[0] + "?addr=" + strings.Join(nodes[1:], "&addr=")
 }
 
-// pings asks a Redis for a PONG 20 times a second, which is the rhythm of two workers, until the share of answers that took
-// longer than a millisecond is asked for, of a hundred. It says what the machine leaves for calls to Redis.
+// pings sends PING to a Redis 20 times a second, in about the rhythm of the workers. Its end returns how many of a hundred took
+// longer than a millisecond. That is what the machine leaves for calls to Redis.
 func (y *system) pings(at string) (slow func() float64) {
 	y.t.Helper()
 	of, err := url.Parse(at)

@@ -192,7 +192,7 @@ func (w *world) deserved(rows []pgmodel.Row, forwarded []verify.Forwarded) *cons
 }
 
 // swallowedSlowly returns the dead letters that were too slow alone, twice. A row that a trigger drops is asked for
-// again, so a slow database can exceed the limit with it, and still take the probe row in time.
+// again. So a slow database can exceed the limit with it, and still take the probe row in time.
 func (w *world) swallowedSlowly(forwarded []verify.Forwarded) map[verify.Place]bool {
 	slow := map[verify.Place]bool{}
 	for i := range forwarded {

@@ -10,10 +10,12 @@ import (
 // rollbackTime is how long the end of a failed transaction may take. After it the pool closes the connection.
 const rollbackTime = time.Second
 
-// AtOnce sends statements with one request, in a transaction that writes nothing. Each answer of a busy server is worth a wait
-// less, and with a statement of its own BEGIN, the settings and COMMIT would have three. Each statement sees what was committed
-// when it began. If none but one must see the same moment, that is as good as [Reading]. limit is of each statement. ask queues
-// the statements, and read takes their answers in that order. The error is that of read, of the server or of the connection.
+// AtOnce sends statements with one request, in a transaction that writes nothing. Sent one by one, BEGIN, the settings and
+// COMMIT would have an answer each to wait for, and a busy server takes its time with each. A statement sees what was committed
+// when it began. Where two must see the same moment, [Reading] is needed. limit is of each statement.
+//
+// ask queues the statements, and read takes their answers in that order. The error is that of read, of the server or of the
+// connection.
 func AtOnce(ctx context.Context, conn *pgx.Conn, limit time.Duration, ask func(*pgx.Batch), read func(pgx.BatchResults) error) error {
 	var all pgx.Batch
 	all.Queue("BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY")

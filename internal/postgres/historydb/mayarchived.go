@@ -17,8 +17,8 @@ import (
 const mayArchivedTime = 500 * time.Millisecond
 
 const (
-	// traceRightsSQL tells whether the table has partitions, whether this role may read the counts of days, whether there is no
-	// ledger, and whether this role may read that and its audit.
+	// traceRightsSQL tells whether the table has partitions, and whether there is no ledger. It also tells whether this role may
+	// read the counts of days, and the ledger with its audit.
 	traceRightsSQL = `
 SELECT coalesce((SELECT relkind = 'p' FROM pg_class WHERE oid = to_regclass('decision_logs')), false),
        coalesce(has_table_privilege(to_regclass('decision_counts_days')::oid, 'SELECT'), false),

@@ -20,7 +20,7 @@ import (
 type Reader struct {
 	db     *db.DB
 	counts counting
-	// What this login could read of the ledger, and of the traces of archived days, when it was asked last.
+	// Rights of this login when they were asked for last: on the ledger, and on the traces of archived days.
 	ledger      atomic.Bool
 	traceRights atomic.Pointer[traceRights]
 
