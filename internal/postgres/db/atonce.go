@@ -10,9 +10,9 @@ import (
 // rollbackTime is how long the end of a failed transaction may take. After it the pool closes the connection.
 const rollbackTime = time.Second
 
-// AtOnce sends statements with one request, in a transaction that writes nothing. Sent one by one, BEGIN, the settings and
-// COMMIT would have an answer each to wait for, and a busy server takes its time with each. A statement sees what was committed
-// when it began. Where two must see the same moment, [Reading] is needed. limit is of each statement.
+// AtOnce sends statements with one request, in a transaction that writes nothing. So nobody waits for answers to BEGIN, to the
+// settings and to COMMIT, which a busy server delays. A statement sees what was committed when it began. Where two must see the
+// same moment, [Reading] is needed. limit is of each statement.
 //
 // ask queues the statements, and read takes their answers in that order. The error is that of read, of the server or of the
 // connection.
