@@ -18,11 +18,13 @@ import (
 
 const (
 	rulesFile   = "docket.rules.yml"
-	testsFile   = "docket.rules_test.yml"
 	runbookFile = "../../docs/runbook.md"
 	metricsFile = "../../docs/metrics.md"
 	programs    = "../../internal"
 )
+
+// testsFiles have the tests for promtool.
+var testsFiles = []string{"docket.rules_test.yml", "docket.rules_days_test.yml"}
 
 type rule struct {
 	Record, Alert, Expr string
@@ -131,19 +133,24 @@ func TestAlerts_EachFiresAndResolves(t *testing.T) {
 		Eval      string `yaml:"eval_time"`
 		Exp       []any  `yaml:"exp_alerts"`
 	}
-	var file struct {
-		Rules []string `yaml:"rule_files"`
-		Tests []struct {
-			Name  string
-			Cases []at `yaml:"alert_rule_test"`
-		}
+	type group struct {
+		Name  string
+		Cases []at `yaml:"alert_rule_test"`
 	}
-	parse(t, testsFile, &file)
-	if !slices.Contains(file.Rules, rulesFile) {
-		t.Errorf("%s tests %v", testsFile, file.Rules)
+	var all []group
+	for _, name := range testsFiles {
+		var file struct {
+			Rules []string `yaml:"rule_files"`
+			Tests []group
+		}
+		parse(t, name, &file)
+		if !slices.Contains(file.Rules, rulesFile) {
+			t.Errorf("%s tests %v", name, file.Rules)
+		}
+		all = append(all, file.Tests...)
 	}
 	fires, resolves, quiet := map[string]bool{}, map[string]bool{}, map[string]bool{}
-	for _, one := range file.Tests {
+	for _, one := range all {
 		last := map[string]time.Duration{} // fired
 		asked := map[string]bool{}
 		for _, c := range one.Cases {
