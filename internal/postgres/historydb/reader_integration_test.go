@@ -14,10 +14,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/history/reader"
+	"docket/internal/postgres/db"
 	"docket/internal/postgres/historydb"
 	"docket/internal/postgres/schema"
 	"docket/internal/record/decision"
@@ -634,5 +637,52 @@ func TestLook_ItsSettingsAlone(t *testing.T) {
 	}
 	if err := d.Pool().QueryRow(t.Context(), shown).Scan(&after); err != nil || after != before {
 		t.Errorf("afterwards %q, %v, before %q", after, err, before)
+	}
+}
+
+// TestAtOnce_ItsSettingsAlone has a request of a look leave nothing behind: neither a setting nor, after an error, a connection
+// that the pool has to close.
+func TestAtOnce_ItsSettingsAlone(t *testing.T) {
+	t.Parallel()
+	d := open(t, pgtest.New(t).URL, 1)
+	const shown = `SELECT concat_ws(' ', current_setting('statement_timeout'), current_setting('transaction_read_only'), current_setting('transaction_isolation'), current_setting('jit'),
+		current_setting('plan_cache_mode'), current_setting('enable_seqscan'))`
+	const settled = `SELECT concat_ws(' ', pg_backend_pid(), current_setting('statement_timeout'), current_setting('transaction_read_only'), current_setting('jit'), current_setting('enable_seqscan'))`
+	var before, during, after string
+	if err := d.Pool().QueryRow(t.Context(), settled).Scan(&before); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(sql string, read func(pgx.BatchResults) error) error {
+		return d.Pool().AcquireFunc(t.Context(), func(conn *pgxpool.Conn) error {
+			return db.AtOnce(t.Context(), conn.Conn(), time.Second, func(b *pgx.Batch) { b.Queue(sql) }, read)
+		})
+	}
+	if err := ask(shown, func(a pgx.BatchResults) error { return a.QueryRow().Scan(&during) }); err != nil || during != "1s on read committed off force_custom_plan off" {
+		t.Errorf("%q, %v", during, err)
+	}
+	own := errors.New("the caller's own")
+	for sql, want := range map[string]func(error) bool{
+		`SELECT 1 FROM no_such_table`: func(err error) bool {
+			s, ok := db.AsServerError(err)
+			return ok && s.SQLState() == pgerrcode.UndefinedTable
+		},
+		`SELECT pg_sleep(60)`: func(err error) bool {
+			s, ok := db.AsServerError(err)
+			return ok && s.SQLState() == pgerrcode.QueryCanceled
+		},
+		`SELECT 1`: func(err error) bool { return errors.Is(err, own) },
+	} {
+		err := ask(sql, func(a pgx.BatchResults) error {
+			if _, err := a.Exec(); err != nil {
+				return err
+			}
+			return own
+		})
+		if !want(err) {
+			t.Errorf("%s: %v", sql, err)
+		}
+		if err := d.Pool().QueryRow(t.Context(), settled).Scan(&after); err != nil || after != before {
+			t.Errorf("after %s %q, %v, before %q", sql, after, err, before)
+		}
 	}
 }
