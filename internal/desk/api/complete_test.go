@@ -2,8 +2,10 @@ package api_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"testing"
 	"time"
 
@@ -162,31 +164,50 @@ func TestComplete_AbsentDecision(t *testing.T) {
 	}
 }
 
-// TestComplete_AroundAStoredDecision has the fast look asked once for an id with a row. The whole one is asked only for others.
+// countedStore counts the questions for an id.
+type countedStore struct {
+	reader.Store
+	asked *int
+}
+
+func (s countedStore) ByID(ctx context.Context, id string) ([]reader.Decision, error) {
+	*s.asked++
+	return s.Store.ByID(ctx, id)
+}
+
+// TestComplete_AroundAStoredDecision has the fast look and the table asked once for an id with a row. The whole look is asked only
+// for others. If the ledger does not answer, the table is asked first, so that one error tells that the database is away.
 func TestComplete_AroundAStoredDecision(t *testing.T) {
 	t.Parallel()
-	var around, elsewhere int
-	w := newWorld(t, func(_ *api.Config, p *api.Ports) {
-		p.Around = func(ctx context.Context, id string) (lookup.Answer, error) {
-			around++
-			rows, err := p.Decisions.ByID(ctx, id)
-			return lookup.Answer{ID: id, Rows: rows}, err
-		}
-		p.Elsewhere = func(_ context.Context, id string) (lookup.Answer, error) {
-			elsewhere++
-			return lookup.Answer{ID: id}, nil
-		}
-	})
-	w.ask(t, "auditor", http.MethodGet, "/decisions/"+decisionID, "")
-	if around != 1 || elsewhere != 0 {
-		t.Errorf("a stored decision: %d fast looks, %d whole ones", around, elsewhere)
-	}
-	w.ask(t, "auditor", http.MethodGet, "/decisions/no-such-decision", "")
-	if around != 1 || elsewhere != 1 {
-		t.Errorf("an unknown decision, or a part of an id: %d fast looks, %d whole ones", around, elsewhere)
-	}
-	w.ask(t, "auditor", http.MethodGet, "/decisions/00000000-0000-4000-8000-000000000000", "")
-	if around != 2 || elsewhere != 2 {
-		t.Errorf("an unknown decision with a whole id: %d fast looks, %d whole ones", around, elsewhere)
+	for name, c := range map[string]struct {
+		books completetest.Books
+		want  []int // table, fast look, whole look, after each question
+	}{
+		"the ledger answers": {completetest.Books{}, []int{1, 1, 0, 1, 0, 1, 2, 1, 1}},
+		"it does not":        {completetest.Books{Err: errors.New("away")}, []int{2, 1, 0, 1, 0, 1, 1, 0, 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var table, around, elsewhere int
+			w := newWorld(t, completed(t, &completetest.Log{}, c.books), func(_ *api.Config, p *api.Ports) {
+				p.Decisions = countedStore{p.Decisions, &table}
+				p.Around = func(ctx context.Context, id string) (lookup.Answer, error) {
+					around++
+					rows, err := p.Decisions.ByID(ctx, id)
+					return lookup.Answer{ID: id, Rows: rows}, err
+				}
+				p.Elsewhere = func(_ context.Context, id string) (lookup.Answer, error) {
+					elsewhere++
+					return lookup.Answer{ID: id}, nil
+				}
+			})
+			for i, id := range []string{decisionID, "no-such-decision", "00000000-0000-4000-8000-000000000000"} {
+				table, around, elsewhere = 0, 0, 0
+				w.ask(t, "auditor", http.MethodGet, "/decisions/"+id, "")
+				if got := []int{table, around, elsewhere}; !slices.Equal(got, c.want[3*i:3*i+3]) {
+					t.Errorf("%s: table, fast look and whole look were asked %v times", id, got)
+				}
+			}
+		})
 	}
 }

@@ -283,8 +283,9 @@ func (s *api) edits(ctx context.Context, decisions []reader.Decision, payload bo
 // everyHome returns the decisions of an id, or of the only id with these first characters: at least one, archived ones
 // included. It also returns where else the id is.
 func (s *api) everyHome(ctx context.Context, id string, begun complete.Begun) ([]reader.Decision, *lookup.Answer, error) {
-	if s.Around != nil && !reader.Shortened(id) && readable(id) {
-		// Its answer has the rows, so that the table is asked once.
+	if s.Around != nil && begun.Told() && !reader.Shortened(id) && readable(id) {
+		// Its answer has the rows, so that the table is asked once. If the database is away, each of its places would have to
+		// wait, and the table alone tells sooner.
 		a, err := s.around(ctx, id)
 		if err != nil {
 			return nil, nil, err

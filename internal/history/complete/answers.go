@@ -2,6 +2,7 @@ package complete
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"docket/internal/history/reader"
@@ -87,6 +88,7 @@ type Begun struct {
 	r       Range
 	dead    *int64
 	primary bool
+	told    bool                 // the ledger answered
 	shards  []Begun              // in place of all others but r
 	given   *reader.Completeness // of Asked, in place of all others but r
 }
@@ -117,11 +119,19 @@ func (a *Answers) Begin(ctx context.Context, r Range) Begun {
 	if err != nil {
 		return b
 	}
-	b.primary = primary
+	b.primary, b.told = primary, true
 	if known && b.status.current() && b.status.unentered == 0 {
 		b.dead = &n
 	}
 	return b
+}
+
+// Told reports whether the ledger answered, in every shard. If it did not, its database may be away.
+func (b Begun) Told() bool {
+	if len(b.shards) > 0 {
+		return !slices.ContainsFunc(b.shards, func(one Begun) bool { return !one.Told() })
+	}
+	return b.told || b.given != nil
 }
 
 // Facts are what the answer found.

@@ -3,6 +3,8 @@ package complete
 import (
 	"testing"
 	"time"
+
+	"docket/internal/history/reader"
 )
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -189,5 +191,15 @@ func TestPace_ETA(t *testing.T) {
 	p.add(at(20), 200)
 	if e := p.eta(600); e.likely != nil {
 		t.Error("an estimate comes from one look")
+	}
+}
+
+func TestBegun_Told(t *testing.T) {
+	t.Parallel()
+	if (Begun{}).Told() || !(Begun{told: true}).Told() || !(Begun{given: &reader.Completeness{}}).Told() {
+		t.Error("one ledger")
+	}
+	if (Begun{shards: []Begun{{told: true}, {}}}).Told() || !(Begun{shards: []Begun{{told: true}, {told: true}}}).Told() {
+		t.Error("several")
 	}
 }
