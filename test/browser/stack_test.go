@@ -113,7 +113,7 @@ func ask[T any](s *stack, sql string, args ...any) (value T) {
 // send writes values as they are into the topic.
 func (s *stack) send(values ...string) {
 	s.t.Helper()
-	cl, err := kgo.NewClient(kgo.SeedBrokers(s.kafka.Brokers()...), kgo.DefaultProduceTopic(s.topic), kgo.AlwaysRetryEOF())
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.kafka.Brokers()...), kgo.UnknownTopicRetries(-1), kgo.DefaultProduceTopic(s.topic), kgo.AlwaysRetryEOF())
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -81,7 +81,7 @@ func (p *process) awaitKill(point failpoint.Point, n int) {
 // alive may be in it.
 func (s *system) bury(group string) {
 	s.t.Helper()
-	cl, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...))
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...), kgo.UnknownTopicRetries(-1))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func (s *system) accept(topic string) { s.largest(topic, "1048588") }
 // largest sets the size of the largest set of records that a topic takes, in bytes.
 func (s *system) largest(topic, bytes string) {
 	s.t.Helper()
-	cl, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...))
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...), kgo.UnknownTopicRetries(-1))
 	if err != nil {
 		s.t.Fatal(err)
 	}

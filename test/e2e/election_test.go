@@ -28,7 +28,7 @@ func (c cluster) CreateTopic(t testing.TB, topic string, partitions int32, setti
 // createOn makes a topic whose partitions have their replicas on these brokers, leaders first.
 func (c cluster) createOn(t *testing.T, topic string, replicas map[int32][]int32, settings map[string]string) {
 	t.Helper()
-	cl, err := kgo.NewClient(kgo.SeedBrokers(c.Brokers()...))
+	cl, err := kgo.NewClient(kgo.SeedBrokers(c.Brokers()...), kgo.UnknownTopicRetries(-1))
 	if err != nil {
 		t.Fatal(err)
 	}

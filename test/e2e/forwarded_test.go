@@ -24,7 +24,7 @@ import (
 // read returns what a topic holds.
 func (s *system) read(topic string, n int) []*kgo.Record {
 	s.t.Helper()
-	cl, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...), kgo.ConsumeTopics(topic))
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...), kgo.UnknownTopicRetries(-1), kgo.ConsumeTopics(topic))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func (s *system) read(topic string, n int) []*kgo.Record {
 // put writes records as they are into the source topic.
 func (s *system) put(rs ...*kgo.Record) {
 	s.t.Helper()
-	cl, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...), kgo.DefaultProduceTopic(s.places.Topic))
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...), kgo.UnknownTopicRetries(-1), kgo.DefaultProduceTopic(s.places.Topic))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestForwarded_TooLargeGoesBareOrOversize(t *testing.T) {
 		t.Fatalf("%v: %.200s", err, text)
 	}
 
-	cl, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...))
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...), kgo.UnknownTopicRetries(-1))
 	if err != nil {
 		t.Fatal(err)
 	}

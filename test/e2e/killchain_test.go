@@ -163,7 +163,7 @@ func TestZombie_CommitsNothingAndRewindsNobody(t *testing.T) {
 // offsets are what the consumers have committed, by partition.
 func (s *system) offsets() map[int32]int64 {
 	s.t.Helper()
-	cl, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...))
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...), kgo.UnknownTopicRetries(-1))
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func newLanes(t *testing.T, env ...string) *lanes {
 	for _, lane := range laneNames[1:] {
 		k.CreateTopic(t, s.places.Topic+lane, 6, nil)
 	}
-	client, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...), kgo.AlwaysRetryEOF(), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	client, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...), kgo.UnknownTopicRetries(-1), kgo.AlwaysRetryEOF(), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestLanes_UrgentFirstAndKilled(t *testing.T) {
 // and the group of it.
 func (l *lanes) letters(want map[string]int) {
 	l.t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(l.places.Brokers...), kgo.ConsumeTopics(l.places.DLQTopic))
+	client, err := kgo.NewClient(kgo.SeedBrokers(l.places.Brokers...), kgo.UnknownTopicRetries(-1), kgo.ConsumeTopics(l.places.DLQTopic))
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func TestHoldOf200Partitions_Memory(t *testing.T) {
 	const partitions, each, limit = 200, 30, 256 // MiB
 	s := partitioned(t, testenv.OwnKafka(t), testenv.OwnPostgresWith(t, testenv.PostgresOptions{Settings: []string{"max_connections=400"}}), partitions)
 	input := `,"input":[` + strings.TrimSuffix(strings.Repeat(`{"name":"alice","roles":["a","b"]},`, 1000), ",") + `]`
-	client, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...), kgo.DefaultProduceTopic(s.places.Topic), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+	client, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...), kgo.UnknownTopicRetries(-1), kgo.DefaultProduceTopic(s.places.Topic), kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ProducerBatchCompression(kgo.ZstdCompression()), kgo.ProducerBatchMaxBytes(16<<20), kgo.MaxBufferedBytes(64<<20), kgo.ProducerLinger(200*time.Millisecond))
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func TestHoldWithLargeRecords_Memory(t *testing.T) {
 	t.Parallel()
 	const partitions, many, decisions, limit = 40, 4, 100_000, 256 // MiB
 	s := partitioned(t, testenv.OwnKafka(t), testenv.OwnPostgresWith(t, testenv.PostgresOptions{Settings: []string{"max_connections=100"}}), partitions)
-	client, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...), kgo.DefaultProduceTopic(s.places.Topic), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+	client, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...), kgo.UnknownTopicRetries(-1), kgo.DefaultProduceTopic(s.places.Topic), kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ProducerBatchMaxBytes(16<<20))
 	if err != nil {
 		t.Fatal(err)

@@ -237,7 +237,7 @@ func TestEnterpriseOPA_RowForEachDecision(t *testing.T) {
 	if err != nil || len(files) != 6 {
 		t.Fatalf("%d samples, %v", len(files), err)
 	}
-	cl, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...), kgo.DefaultProduceTopic(s.places.Topic))
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...), kgo.UnknownTopicRetries(-1), kgo.DefaultProduceTopic(s.places.Topic))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func (r remains) differ(expected string) string {
 
 func (s *system) remains() remains {
 	s.t.Helper()
-	cl, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...))
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...), kgo.UnknownTopicRetries(-1))
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 
 // holders are the partitions of the source by the member of the group that has them.
 func (s *system) holders() (byMember [][]int32, err error) {
-	cl, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...))
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...), kgo.UnknownTopicRetries(-1))
 	if err != nil {
 		return nil, err
 	}

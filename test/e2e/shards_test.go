@@ -49,7 +49,7 @@ func newShards(t *testing.T) *shardSystem {
 	s.env = slices.DeleteFunc(s.env, func(v string) bool { return strings.HasPrefix(v, "DOCKET_DATABASE_URL=") })
 	s.env = append(s.env, "DOCKET_SHARDS=a=0-1,b=2-3,c=4-5", "DOCKET_SHARD_URLS="+strings.Join(entries, " "), "DOCKET_KAFKA_SESSION_TIMEOUT=6s")
 	var err error
-	if s.client, err = kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...), kgo.DefaultProduceTopic(s.places.Topic), kgo.AlwaysRetryEOF()); err != nil {
+	if s.client, err = kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...), kgo.UnknownTopicRetries(-1), kgo.DefaultProduceTopic(s.places.Topic), kgo.AlwaysRetryEOF()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.client.Close)

@@ -363,7 +363,7 @@ func (s *system) generate(n int, seed uint64) *producer {
 		s.t.Fatal(err)
 	}
 	// A proxy can close a connection while the broker behind it restarts.
-	cl, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...), kgo.DefaultProduceTopic(s.places.Topic), kgo.AlwaysRetryEOF())
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...), kgo.UnknownTopicRetries(-1), kgo.DefaultProduceTopic(s.places.Topic), kgo.AlwaysRetryEOF())
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -414,7 +414,7 @@ func (p *producer) background(n int, pause time.Duration) {
 // send writes values as they are into the source topic.
 func (s *system) send(values ...string) {
 	s.t.Helper()
-	cl, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...), kgo.DefaultProduceTopic(s.places.Topic), kgo.AlwaysRetryEOF())
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...), kgo.UnknownTopicRetries(-1), kgo.DefaultProduceTopic(s.places.Topic), kgo.AlwaysRetryEOF())
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -79,7 +79,7 @@ func serving(t *testing.T, h home.Home, n float64, ps ...*process) {
 // shared waits until a group has so many members, all of which agree to hand over partitions without stopping the others.
 func (s *system) shared(group string, members int) {
 	s.t.Helper()
-	cl, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...))
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...), kgo.UnknownTopicRetries(-1))
 	if err != nil {
 		s.t.Fatal(err)
 	}

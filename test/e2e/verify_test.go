@@ -138,7 +138,7 @@ func sum(of map[string]int) (n int) {
 // produceTo writes records as they are into a topic.
 func (s *system) produceTo(topic string, rs ...*kgo.Record) {
 	s.t.Helper()
-	cl, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...), kgo.DefaultProduceTopic(topic))
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...), kgo.UnknownTopicRetries(-1), kgo.DefaultProduceTopic(topic))
 	if err != nil {
 		s.t.Fatal(err)
 	}

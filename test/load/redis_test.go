@@ -54,6 +54,9 @@ func (y *system) pings(at string) (slow func() float64) {
 			case <-tick.C:
 			}
 			from := time.Now()
+			if failure = conn.SetDeadline(from.Add(10 * time.Second)); failure != nil {
+				return
+			}
 			if _, failure = io.WriteString(conn, "PING\r\n"); failure == nil {
 				_, failure = io.ReadFull(conn, answer)
 			}
@@ -66,7 +69,7 @@ func (y *system) pings(at string) (slow func() float64) {
 		close(stop)
 		<-over
 		y.must(failure)
-		return 100 * float64(late) / float64(all)
+		return 100 * float64(late) / float64(max(all, 1))
 	}
 }
 

@@ -111,7 +111,7 @@ func (s *stand) system(t *testing.T) *system {
 	}
 	y.command("migrate")
 	var err error
-	y.client, err = kgo.NewClient(kgo.SeedBrokers(s.kafka.Brokers()...), kgo.ProducerBatchCompression(kgo.Lz4Compression()), kgo.ProducerLinger(2*time.Millisecond), kgo.MaxBufferedRecords(20_000))
+	y.client, err = kgo.NewClient(kgo.SeedBrokers(s.kafka.Brokers()...), kgo.UnknownTopicRetries(-1), kgo.ProducerBatchCompression(kgo.Lz4Compression()), kgo.ProducerLinger(2*time.Millisecond), kgo.MaxBufferedRecords(20_000))
 	y.must(err)
 	t.Cleanup(y.client.Close)
 	y.pool, err = pgxpool.New(t.Context(), y.dsn)

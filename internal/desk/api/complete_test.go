@@ -183,7 +183,7 @@ func TestComplete_AroundAStoredDecision(t *testing.T) {
 		books completetest.Books
 		want  []int // table, fast look, whole look, after each question
 	}{
-		"the ledger answers": {completetest.Books{}, []int{1, 1, 0, 1, 0, 1, 2, 1, 1}},
+		"the ledger answers": {completetest.Books{}, []int{1, 1, 0, 1, 0, 1, 1, 1, 1}},
 		"it does not":        {completetest.Books{Err: errors.New("away")}, []int{2, 1, 0, 1, 0, 1, 1, 0, 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -209,5 +209,37 @@ func TestComplete_AroundAStoredDecision(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// partialStore lacks a day.
+type partialStore struct{ reader.Store }
+
+func (s partialStore) ByID(ctx context.Context, id string) ([]reader.Decision, error) {
+	all, err := s.Store.ByID(ctx, id)
+	var parts reader.Parts
+	parts.Miss("day 2026-03-04, which is being archived", errors.New("no right"))
+	return all, errors.Join(err, reader.Told(ctx, parts.Err()))
+}
+
+// TestComplete_LooksThatLackRows: an answer that lacks a day says so, also where a look around the decision read its row.
+func TestComplete_LooksThatLackRows(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, completed(t, &completetest.Log{}, completetest.Books{}), func(_ *api.Config, p *api.Ports) {
+		p.Decisions = partialStore{p.Decisions}
+		p.Around = func(ctx context.Context, id string) (lookup.Answer, error) {
+			l := lookup.Look{Rows: p.Decisions.ByID}
+			return l.Find(ctx, id), nil
+		}
+	})
+	for _, path := range []string{"/decisions/" + decisionID, "/decisions/" + decisionID + "/why?elsewhere=true"} {
+		var got struct {
+			NotRead       []string   `json:"not_read"`
+			CompleteUntil *time.Time `json:"complete_until"`
+		}
+		w.ask(t, "auditor", http.MethodGet, path, "").into(t, &got)
+		if len(got.NotRead) != 1 || got.CompleteUntil != nil {
+			t.Errorf("%s: %+v", path, got)
+		}
 	}
 }

@@ -287,33 +287,42 @@ func (s *api) everyHome(ctx context.Context, id string, begun complete.Begun) ([
 		// Its answer has the rows, so that the table is asked once. If the database is away, each of its places would have to
 		// wait, and the table alone tells sooner.
 		a, err := s.around(ctx, id)
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, nil, err
-		}
-		if len(a.Rows) > 0 {
+		case reader.RowsLack(a.NotLooked): // the table says what it lacks
+		case len(a.Rows) > 0:
 			return lookup.Join(a.Rows, a.Archived), a, nil
+		case a.Whole:
+			all, a, err := s.stored(ctx, a, begun)
+			return joined(all, a, err)
+		default:
+			all, a, err := s.absent(ctx, id, begun)
+			return joined(all, a, err)
 		}
 	}
 	all, a, err := s.byID(ctx, id, begun)
 	if err == nil && a == nil {
 		a, err = s.around(reader.WithHeld(ctx, all), all[0].ID)
 	}
+	return joined(all, a, err)
+}
+
+// joined adds archived decisions to those with a row.
+func joined(all []reader.Decision, a *lookup.Answer, err error) ([]reader.Decision, *lookup.Answer, error) {
 	if err != nil {
 		return nil, nil, err
 	}
 	return lookup.Join(all, a.Archived), a, nil
 }
 
-// joined is byID with the archived decisions that it met.
-func (s *api) joined(ctx context.Context, id string, begun complete.Begun) ([]reader.Decision, *lookup.Answer, error) {
+// rowsFirst is byID with the archived decisions that it met.
+func (s *api) rowsFirst(ctx context.Context, id string, begun complete.Begun) ([]reader.Decision, *lookup.Answer, error) {
 	all, a, err := s.byID(ctx, id, begun)
-	if err != nil {
-		return nil, nil, err
-	}
 	if a == nil {
 		a = &lookup.Answer{}
 	}
-	return lookup.Join(all, a.Archived), a, nil
+	return joined(all, a, err)
 }
 
 // readable reports whether a column of text can hold an id.

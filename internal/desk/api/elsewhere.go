@@ -56,6 +56,11 @@ func (s *api) absent(ctx context.Context, id string, begun complete.Begun) ([]re
 	if err != nil {
 		return nil, nil, err
 	}
+	return s.stored(ctx, a, begun)
+}
+
+// stored is absent for the answer of a look into every home.
+func (s *api) stored(ctx context.Context, a *lookup.Answer, begun complete.Begun) ([]reader.Decision, *lookup.Answer, error) {
 	if all := a.Stored(); len(all) > 0 {
 		return all, a, nil
 	}

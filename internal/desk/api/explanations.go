@@ -74,7 +74,7 @@ func (s *api) explain(ctx context.Context, c caller, in *whyInput) (*whyOutput, 
 	begun := s.Complete.Begin(ctx, complete.Range{})
 	find := s.everyHome
 	if !in.Elsewhere {
-		find = s.joined
+		find = s.rowsFirst
 	}
 	all, a, err := find(ctx, in.ID, begun)
 	if err != nil {

@@ -25,6 +25,8 @@ type Answer struct {
 	// Looked are the places that were searched completely, and NotLooked the others.
 	Looked    []Searched
 	NotLooked []Gap
+	// Whole says that it is the answer of [Look.All], which asks every place, and not of [Look.Around].
+	Whole bool
 }
 
 // Complete reports whether every place was searched completely.

@@ -216,7 +216,8 @@ func TestAround_LateScanAnswers(t *testing.T) {
 		{func() {}, "d-1", true, 0}, // a scan with a gap answers for nobody
 		{func() { delete(w.broken, "parking") }, "d-1", true, 0},
 		{func() { w.noLedger = errors.New("away") }, "d-1", true, 0},
-		{func() { w.noLedger = nil }, "d-1", false, 0},
+		{func() { w.noLedger = nil }, "d-1", true, 0},
+		{func() {}, "d-1", false, 0},
 		{func() {
 			w.left = []ledger.Surplus{{Topic: "dlq", First: 0, Next: 0, Last: 0, Letters: 1, State: ledger.SurplusOpen}}
 		}, "d-1", true, 0},
@@ -231,5 +232,89 @@ func TestAround_LateScanAnswers(t *testing.T) {
 			t.Errorf("question %d names fewer places: %v, %v", i, a.Looked, a.NotLooked)
 		}
 		places = max(places, len(a.Looked))
+	}
+}
+
+// TestAround_MovedSinceTheScan has a record leave a topic after a scan met it. The next scan forgets it there, and cannot read
+// the topic to which it moved.
+func TestAround_MovedSinceTheScan(t *testing.T) {
+	t.Parallel()
+	w, l := quietWorld(t, false)
+	asked := 0
+	find := l.Topics
+	l.Topics = func() (Topics, func(), error) { asked++; return find() }
+	s := NewShared(l)
+	ask := func(id string) (Answer, bool) {
+		t.Helper()
+		before := asked
+		a, err := s.Around(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a, asked > before
+	}
+	w.put("logs", log("d-2", ""))
+	w.put("logs", log("d-3", ""))
+	ask("d-1")
+	if _, asks := ask("d-1"); asks {
+		t.Error("the first scan does not answer")
+	}
+	w.put("parking", log("d-2", ""))
+	w.committed["logs"], w.broken["parking"] = 1, errors.New("away")
+	ask("d-3")
+	if a, asks := ask("d-2"); !asks || a.Complete() {
+		t.Errorf("an earlier scan answers for a record that has moved since: %+v", a)
+	}
+	delete(w.broken, "parking")
+	if a, asks := ask("d-2"); !asks || len(a.Found) != 1 {
+		t.Errorf("%+v", a)
+	}
+}
+
+// TestAround_SpoolsBeforeTheScan has a scan answer for nobody while a spool of the host sends what it has.
+func TestAround_SpoolsBeforeTheScan(t *testing.T) {
+	t.Parallel()
+	w, _ := quietWorld(t, false)
+	w.spool("1_a_1.jsonl.gz", spooled(t, "parking", log("d-2", "")))
+	l := w.look()
+	l.Quiet = func() Quiet { return Quiet{Until: noon} }
+	asked := 0
+	find := l.Topics
+	l.Topics = func() (Topics, func(), error) { asked++; return find() }
+	s := NewShared(l)
+	for range 2 {
+		if _, err := s.Around(t.Context(), "d-1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if asked != 2 {
+		t.Errorf("asked Kafka %d times", asked)
+	}
+}
+
+// TestRows_GapsAreOfTheTable: until when the answer is complete is not known then.
+func TestRows_GapsAreOfTheTable(t *testing.T) {
+	t.Parallel()
+	for name, rows := range map[string]func(context.Context, string) ([]reader.Decision, error){
+		"the table is away": func(context.Context, string) ([]reader.Decision, error) { return nil, errors.New("away") },
+		"a day is not readable": func(ctx context.Context, _ string) ([]reader.Decision, error) {
+			var parts reader.Parts
+			parts.Miss("day 2026-03-04", errors.New("no right"))
+			return []reader.Decision{{Row: reader.Row{ID: "d-1"}}}, reader.Told(ctx, parts.Err())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			l := w.look()
+			l.Rows = rows
+			if a := l.Find(t.Context(), "d-1"); !reader.RowsLack(a.NotLooked) || !a.Whole {
+				t.Errorf("%+v", a.NotLooked)
+			}
+			shards := &Look{Shards: []ShardLook{{"a", w.look()}, {"b", l}}}
+			if a := shards.Find(t.Context(), "d-1"); !reader.RowsLack(a.NotLooked) || !a.Whole {
+				t.Errorf("shards: %+v", a.NotLooked)
+			}
+		})
 	}
 }

@@ -185,6 +185,9 @@ func (l *Look) all(ctx context.Context, ids []string) (answers []Answer, read in
 	s.archives(ctx, limits)
 	s.rows(ctx)
 	s.days(ctx, limits)
+	for _, a := range s.answers {
+		a.Whole = true
+	}
 	return s.done(), s.read.Load()
 }
 
@@ -226,9 +229,11 @@ func (s *search) looked(name, note string) {
 	}
 }
 
-func (s *search) missed(name, why string) {
+func (s *search) missed(name, why string) { s.lack(Gap{Name: name, Why: why}) }
+
+func (s *search) lack(g Gap) {
 	for _, a := range s.answers {
-		a.NotLooked = append(a.NotLooked, Gap{Name: name, Why: why})
+		a.NotLooked = append(a.NotLooked, g)
 	}
 }
 
@@ -305,14 +310,14 @@ func (s *search) rows(ctx context.Context) {
 	for _, id := range s.order {
 		rows, err := s.look.Rows(ctx, id)
 		if err != nil {
-			s.failed(name, err)
+			s.lack(Gap{Name: name, Why: s.told(err), Rows: true})
 			return
 		}
 		s.answers[id].Rows = rows
 	}
 	gaps := parts.NotRead()
 	for _, g := range gaps {
-		s.missed(g.Name, g.Why)
+		s.lack(Gap{Name: g.Name, Why: g.Why, Rows: true})
 	}
 	if len(gaps) == 0 {
 		s.looked(name, "")

@@ -31,8 +31,11 @@ type scanned struct {
 // where nothing waits.
 const lately = 5 * time.Second
 
-// scanned notes a scan.
+// scanned notes a scan; the zero value: one begins.
 func (s *seen) scanned(last scanned) {
+	if s == nil {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last = last
@@ -69,10 +72,10 @@ func (t *seenTopic) lacks(hash uint64) bool {
 	if t == nil {
 		return true
 	}
-	if !t.mu.TryLock() {
+	if !t.mu.TryRLock() {
 		return false
 	}
-	defer t.mu.Unlock()
+	defer t.mu.RUnlock()
 	for _, sp := range t.spans {
 		if slices.ContainsFunc(sp.entries, func(e entry) bool { return e.hash == hash }) {
 			return false
@@ -88,7 +91,7 @@ func newSeen() *seen { return &seen{topics: map[string]*seenTopic{}, seed: mapha
 
 // seenTopic has what was met in a topic. Its lock is held for a whole scan.
 type seenTopic struct {
-	mu       sync.Mutex
+	mu       sync.RWMutex
 	identity string // another one: the topic was made a second time, and its offsets began again; empty: it is not known
 	spans    map[int32]*span
 	seed     maphash.Seed

@@ -24,7 +24,7 @@ func (l *Look) allShards(ctx context.Context, ids []string) (all []Answer, read 
 	looking.Wait()
 	all = make([]Answer, len(ids))
 	for n, id := range ids {
-		all[n] = Answer{ID: id, At: answers[0][n].At}
+		all[n] = Answer{ID: id, At: answers[0][n].At, Whole: true}
 		for i, s := range l.Shards {
 			all[n].add(s, &answers[i][n])
 		}
@@ -59,7 +59,7 @@ func (a *Answer) add(s ShardLook, of *Answer) {
 		a.Looked = append(a.Looked, Searched{inShard(shard, p.Name), p.Note})
 	}
 	for _, g := range of.NotLooked {
-		a.NotLooked = append(a.NotLooked, Gap{Name: inShard(shard, g.Name), Why: g.Why})
+		a.NotLooked = append(a.NotLooked, Gap{Name: inShard(shard, g.Name), Why: g.Why, Rows: g.Rows})
 	}
 }
 

@@ -47,6 +47,11 @@ func (s *search) readSpools(ctx context.Context, limits Limits) {
 	s.tellSpools()
 }
 
+// noSpools reports whether no record waited in a spool of this host.
+func (s *search) noSpools() bool {
+	return !slices.ContainsFunc(s.spools, func(r spoolRead) bool { return r.files > 0 || r.why != "" })
+}
+
 func (s *search) readSpool(ctx context.Context, dir string, left *int64) spoolRead {
 	read := spoolRead{dir: dir}
 	root, err := os.OpenRoot(dir)

@@ -172,12 +172,13 @@ func (s *search) scan(ctx context.Context, topics Topics, ledger bool, limits Li
 		}
 		return
 	}
+	s.look.seen.scanned(scanned{}) // this scan forgets what it finds moved on
 	var all sync.WaitGroup
 	for _, p := range parts {
 		all.Go(func() { s.readPart(ctx, topics, p, limits) })
 	}
 	all.Wait()
-	whole := s.look.seen != nil && ledger
+	whole := ledger && s.noSpools()
 	last := scanned{at: s.began}
 	for _, p := range parts {
 		s.tell(p, limits)

@@ -36,7 +36,7 @@ func (r *Reader) Edits(ctx context.Context, decisions []reader.Decision, whole b
 		topics[i], partitions[i], offsets[i], marks[i] = d.Topic, d.Partition, d.Offset, d.EditedAuditID
 	}
 	found := map[int]reader.Edit{}
-	err := r.atOnce(ctx, r.patience(ctx), func(b *pgx.Batch) {
+	err := r.atOnce(ctx, r.patience(ctx), pgx.RepeatableRead, func(b *pgx.Batch) {
 		b.Queue(editsSQL, topics, partitions, offsets, marks, whole)
 	}, func(answers pgx.BatchResults) error {
 		rows, err := answers.Query()

@@ -66,15 +66,15 @@ func (r *Reader) looking(ctx context.Context, within time.Duration, settings str
 	return pgx.BeginTxFunc(ctx, r.db.Pool(), db.Reading(within*9/10, settings), func(tx pgx.Tx) error { return do(ctx, tx) })
 }
 
-// atOnce is look for statements of which one alone has to see the whole table, with one request: see [db.AtOnce].
-func (r *Reader) atOnce(ctx context.Context, within time.Duration, ask func(*pgx.Batch), read func(pgx.BatchResults) error) error {
+// atOnce is look with one request: see [db.AtOnce].
+func (r *Reader) atOnce(ctx context.Context, within time.Duration, level pgx.TxIsoLevel, ask func(*pgx.Batch), read func(pgx.BatchResults) error) error {
 	if err := r.db.Usable(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	return r.db.Pool().AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
-		return db.AtOnce(ctx, conn.Conn(), within*9/10, ask, read)
+		return db.AtOnce(ctx, conn.Conn(), within*9/10, level, ask, read)
 	})
 }
 
@@ -139,7 +139,7 @@ func (r *Reader) ByID(ctx context.Context, id string) (all []reader.Decision, er
 func (r *Reader) byIDAtOnce(ctx context.Context, id string) (all []reader.Decision, known bool, err error) {
 	of := payloads(ctx, true)
 	var before, after layout
-	err = r.atOnce(ctx, r.patience(ctx), func(b *pgx.Batch) {
+	err = r.atOnce(ctx, r.patience(ctx), pgx.ReadCommitted, func(b *pgx.Batch) {
 		b.Queue(layoutSQL)
 		b.Queue(decisionByIDSQL, of.ids, of.times, id)
 		b.Queue(layoutSQL)

@@ -654,7 +654,7 @@ func TestAtOnce_ItsSettingsAlone(t *testing.T) {
 	}
 	ask := func(sql string, read func(pgx.BatchResults) error) error {
 		return d.Pool().AcquireFunc(t.Context(), func(conn *pgxpool.Conn) error {
-			return db.AtOnce(t.Context(), conn.Conn(), time.Second, func(b *pgx.Batch) { b.Queue(sql) }, read)
+			return db.AtOnce(t.Context(), conn.Conn(), time.Second, pgx.ReadCommitted, func(b *pgx.Batch) { b.Queue(sql) }, read)
 		})
 	}
 	if err := ask(shown, func(a pgx.BatchResults) error { return a.QueryRow().Scan(&during) }); err != nil || during != "1s on read committed off force_custom_plan off" {

@@ -26,7 +26,7 @@ func (r *Reader) Waiting(ctx context.Context, of complete.Range) (n int64, known
 	var args []any
 	statement := waitingSQL(of, &args)
 	if !r.ledger.Load() { // the statement would fail, and the server's log would have each failure
-		err = r.atOnce(ctx, r.patience(ctx), func(b *pgx.Batch) { b.Queue(waitingRightsSQL) }, func(answers pgx.BatchResults) error {
+		err = r.atOnce(ctx, r.patience(ctx), pgx.RepeatableRead, func(b *pgx.Batch) { b.Queue(waitingRightsSQL) }, func(answers pgx.BatchResults) error {
 			return answers.QueryRow().Scan(&primary, &known)
 		})
 		if err != nil {
@@ -37,7 +37,7 @@ func (r *Reader) Waiting(ctx context.Context, of complete.Range) (n int64, known
 		}
 		r.ledger.Store(true)
 	}
-	err = r.atOnce(ctx, r.patience(ctx), func(b *pgx.Batch) {
+	err = r.atOnce(ctx, r.patience(ctx), pgx.RepeatableRead, func(b *pgx.Batch) {
 		b.Queue(waitingRightsSQL)
 		b.Queue(statement, args...)
 	}, func(answers pgx.BatchResults) error {

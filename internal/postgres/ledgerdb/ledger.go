@@ -49,13 +49,31 @@ func (l *Ledger) look(ctx context.Context, act string, do func(ctx context.Conte
 func (l *Ledger) atOnce(ctx context.Context, act string, ask func(*pgx.Batch), read func(pgx.BatchResults) error) error {
 	ctx, cancel := context.WithTimeout(ctx, l.db.Timeout())
 	defer cancel()
-	err := l.db.Pool().AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
-		return db.AtOnce(ctx, conn.Conn(), l.statementLimit(), ask, read)
-	})
-	if err != nil {
-		return &Error{Err: l.db.Noted(act, err)}
+	for try := 1; ; try++ {
+		err := l.db.Pool().AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
+			return db.AtOnce(ctx, conn.Conn(), l.statementLimit(), pgx.RepeatableRead, ask, read)
+		})
+		if err == nil {
+			return nil
+		}
+		if err = (&Error{Err: l.db.Noted(act, err)}); !again(ctx, err, try) {
+			return err
+		}
 	}
-	return nil
+}
+
+// again waits before one more try, if an error is of the moment alone and tries are left.
+func again(ctx context.Context, err error, try int) bool {
+	s, ok := db.AsServerError(err)
+	if !ok || try == tries || s.SQLState() != pgerrcode.DeadlockDetected && s.SQLState() != pgerrcode.SerializationFailure {
+		return false
+	}
+	select {
+	case <-time.After(time.Duration(try) * 20 * time.Millisecond):
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // statementLimit is how long one statement may take.
@@ -87,14 +105,7 @@ func (l *Ledger) withinOf(ctx context.Context, act string, options pgx.TxOptions
 		case own != nil:
 			return own
 		}
-		err = &Error{Err: l.db.Noted(act, err)}
-		s, ok := db.AsServerError(err)
-		if !ok || try == tries || s.SQLState() != pgerrcode.DeadlockDetected && s.SQLState() != pgerrcode.SerializationFailure {
-			return err
-		}
-		select {
-		case <-time.After(time.Duration(try) * 20 * time.Millisecond):
-		case <-ctx.Done():
+		if err = (&Error{Err: l.db.Noted(act, err)}); !again(ctx, err, try) {
 			return err
 		}
 	}
