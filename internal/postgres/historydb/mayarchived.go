@@ -17,7 +17,7 @@ import (
 const mayArchivedTime = 500 * time.Millisecond
 
 const (
-	// traceRightsSQL tells whether the table has partitions, and whether there is no ledger. It also tells whether this role may
+	// traceRightsSQL tells whether the table has partitions, and whether the ledger is missing. It also tells whether this role may
 	// read the counts of days, and the ledger with its audit.
 	traceRightsSQL = `
 SELECT coalesce((SELECT relkind = 'p' FROM pg_class WHERE oid = to_regclass('decision_logs')), false),
@@ -88,7 +88,7 @@ type traces struct {
 type traceRights struct {
 	parted   bool // the table has partitions by day; without them its days leave no traces
 	counts   bool
-	none     bool // there is no ledger
+	none     bool // the ledger is missing
 	readable bool // the ledger
 }
 
