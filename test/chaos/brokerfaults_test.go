@@ -113,7 +113,7 @@ func (c *campaign) brokersPause(ctx context.Context, numbers ...int) (func(conte
 func (c *campaign) admin(ctx context.Context, do func(context.Context, *kadm.Client) error) error {
 	ctx, cancel := context.WithTimeout(ctx, adminLimit)
 	defer cancel()
-	cl, err := kgo.NewClient(kgo.SeedBrokers(c.cluster.Direct()...), kgo.UnknownTopicRetries(-1))
+	cl, err := kgo.NewClient(kgo.SeedBrokers(c.cluster.Direct()...))
 	if err != nil {
 		return err
 	}

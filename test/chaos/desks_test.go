@@ -293,7 +293,7 @@ func countedAsDone(all []retried, jobs map[int64][2]int64) error {
 
 // followReturns writes down what the desks put back on the source, as it comes.
 func (c *campaign) followReturns(ctx context.Context) {
-	cl, err := kgo.NewClient(kgo.SeedBrokers(c.cluster.Direct()...), kgo.UnknownTopicRetries(-1), kgo.ConsumeTopics(c.topics()...))
+	cl, err := kgo.NewClient(kgo.SeedBrokers(c.cluster.Direct()...), kgo.ConsumeTopics(c.topics()...))
 	if err != nil {
 		c.broken("the campaign", "no client to see what is put back: %v", err)
 		return

@@ -47,7 +47,7 @@ const (
 )
 
 func (c *campaign) live(ctx context.Context) {
-	cl, err := kgo.NewClient(kgo.SeedBrokers(c.cluster.Direct()...), kgo.UnknownTopicRetries(-1), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{
+	cl, err := kgo.NewClient(kgo.SeedBrokers(c.cluster.Direct()...), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{
 		c.places.ParkingTopic: fromStart(4), c.places.DLQTopic: fromStart(3), c.places.ParkingDLQ: fromStart(2),
 	}))
 	if err != nil {

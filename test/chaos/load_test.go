@@ -137,7 +137,7 @@ func (l *load) finish(ctx context.Context) error {
 
 // readBack reads the topics of all lanes and gives the number of their records.
 func (l *load) readBack(ctx context.Context) (int, error) {
-	cl, err := kgo.NewClient(kgo.SeedBrokers(l.campaign.cluster.Direct()...), kgo.UnknownTopicRetries(-1))
+	cl, err := kgo.NewClient(kgo.SeedBrokers(l.campaign.cluster.Direct()...))
 	if err != nil {
 		return 0, err
 	}

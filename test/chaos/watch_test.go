@@ -46,7 +46,7 @@ func (c *campaign) watch(ctx context.Context) *sync.WaitGroup {
 
 // pollCommits sees to it that no committed offset ever decreases.
 func (c *campaign) pollCommits(ctx context.Context) {
-	cl, err := kgo.NewClient(kgo.SeedBrokers(c.cluster.Direct()...), kgo.UnknownTopicRetries(-1))
+	cl, err := kgo.NewClient(kgo.SeedBrokers(c.cluster.Direct()...))
 	if err != nil {
 		c.broken("the campaign", "no client to poll commits: %v", err)
 		return

@@ -24,7 +24,7 @@ import (
 // read returns what a topic holds.
 func (s *system) read(topic string, n int) []*kgo.Record {
 	s.t.Helper()
-	cl, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...), kgo.UnknownTopicRetries(-1), kgo.ConsumeTopics(topic))
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...), kgo.ConsumeTopics(topic))
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -177,7 +177,7 @@ func TestLanes_UrgentFirstAndKilled(t *testing.T) {
 // and the group of it.
 func (l *lanes) letters(want map[string]int) {
 	l.t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(l.places.Brokers...), kgo.UnknownTopicRetries(-1), kgo.ConsumeTopics(l.places.DLQTopic))
+	client, err := kgo.NewClient(kgo.SeedBrokers(l.places.Brokers...), kgo.ConsumeTopics(l.places.DLQTopic))
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -120,7 +120,7 @@ func backlog(y *system) []Bound {
 	y.pour(byDefault, n)
 	y.until("the backlog is being stored", func() bool { return y.lane(byDefault) > 0 })
 	now := y.offering(urgent, 50)
-	unwatch := now.watched(roughly)
+	unwatch := now.watched(closely)
 	defer unwatch()
 	y.until("the backlog is stored", func() bool { return y.committed(byDefault) >= int64(n) })
 	now.end()
@@ -139,7 +139,7 @@ func backlog(y *system) []Bound {
 func (y *system) urgentAlone(d time.Duration) float64 {
 	y.t.Helper()
 	now := y.offering(urgent, 50)
-	unwatch := now.watched(roughly)
+	unwatch := now.watched(closely)
 	defer unwatch()
 	y.until("the first decisions are stored", func() bool { delays, _ := now.state(); return len(delays) > 20 })
 	now.forget()

@@ -24,10 +24,13 @@ func (l *Look) Around(ctx context.Context, id string) (Answer, bool) {
 		return Answer{}, false
 	}
 	known := l.Quiet()
-	asks := !known.Nothing && !known.Slow // but for what an earlier scan knows
-	places, scanned := l.seen.without(id, l.now())
-	if asks && !scanned {
-		return Answer{}, false
+	waits := !known.Nothing && !known.Slow
+	var places []Searched // that an earlier scan searched
+	if waits {
+		var scanned bool
+		if places, scanned = l.seen.without(id, l.now()); !scanned {
+			return Answer{}, false
+		}
 	}
 	s := newSearch(l, []string{id})
 	limits := l.Limits.withDefaults()
@@ -39,7 +42,7 @@ func (l *Look) Around(ctx context.Context, id string) (Answer, bool) {
 		return Answer{}, false
 	}
 	switch ledger := s.letters(ctx); {
-	case !asks:
+	case !waits:
 		s.quiet(ledger, known)
 	case !ledger: // its topics would be searched from their start
 		return Answer{}, false
