@@ -23,6 +23,9 @@ const (
 	// leavingPatience is how long it is waited for fewer of them.
 	leavingPatience = 30 * time.Second
 	countPause      = 200 * time.Millisecond
+	// leavingTries is how often counting may take longer than leavingTime. On a busy server one slow count says little.
+	leavingTries = 5
+	leavingPause = 2 * time.Second
 )
 
 const (

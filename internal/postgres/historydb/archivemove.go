@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -130,13 +131,38 @@ func (d *archiveDay) Detach(ctx context.Context, withoutStates bool) error {
 		}
 	}
 	counts, err := d.countable(ctx)
-	if err == nil && counts {
-		err = d.countBefore(ctx)
-	}
 	if err != nil {
 		return d.refused("count the day", err)
 	}
-	err = d.locked(ctx, "detached", d.table, func(tx pgx.Tx) error {
+	for tries := leavingTries; ; tries-- {
+		if counts {
+			if err := d.countBefore(ctx); err != nil {
+				return d.refused("count the day", err)
+			}
+		}
+		err = d.leave(ctx, counts, withoutStates)
+		if !errors.Is(err, errLeavingSlow) {
+			break
+		}
+		if tries == 1 || d.of.hurry {
+			err = d.uncounted(ctx, fmt.Sprintf("%s has rows that are not counted yet, and counting them took longer than writers may wait", d.day))
+			break
+		}
+		select { // writers have their turn
+		case <-ctx.Done():
+			return d.of.failed("take the day out of the table", ctx.Err())
+		case <-time.After(leavingPause):
+		}
+	}
+	if err == nil {
+		err = d.named(ctx, d.oid)
+	}
+	return d.refused("take the day out of the table", err)
+}
+
+// leave takes the partition out of the table, counted and followed, or returns [errLeavingSlow].
+func (d *archiveDay) leave(ctx context.Context, counts, withoutStates bool) error {
+	return d.locked(ctx, "detached", d.table, func(tx pgx.Tx) error {
 		if counts { // before the table, as who counts has them in that order
 			if _, err := tx.Exec(ctx, countWaitSQL); err != nil {
 				return err
@@ -155,13 +181,6 @@ func (d *archiveDay) Detach(ctx context.Context, withoutStates bool) error {
 		}
 		return d.countLeaving(ctx, tx)
 	})
-	if errors.Is(err, errLeavingSlow) {
-		err = d.uncounted(ctx, fmt.Sprintf("%s has rows that are not counted yet, and counting them took longer than writers may wait", d.day))
-	}
-	if err == nil {
-		err = d.named(ctx, d.oid)
-	}
-	return d.refused("take the day out of the table", err)
 }
 
 // refused is failed for what may be an [archive.UncountedError] or an [archive.UnfollowedError].

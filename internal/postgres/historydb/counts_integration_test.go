@@ -495,6 +495,35 @@ func TestRestore_WaitsForTheMark(t *testing.T) {
 	w.exact(historydb.NewReader(w.pg.DB), false)
 }
 
+// TestArchive_OneSlowCount: on a busy server one count takes longer than writers may wait, and the next does not.
+func TestArchive_OneSlowCount(t *testing.T) {
+	t.Parallel()
+	a := old(t)
+	a.settle()
+	a.rows(1, 900)
+	a.Exec(t, `CREATE SEQUENCE slow;
+		CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$
+		BEGIN
+			IF NOT EXISTS (SELECT FROM pg_inherits WHERE inhrelid = to_regclass('decision_logs_p20260304')) AND nextval('slow') = 1 THEN
+				PERFORM pg_sleep(3600);
+			END IF;
+			RETURN NULL;
+		END $$;
+		CREATE TRIGGER slow AFTER INSERT ON decision_counts FOR EACH STATEMENT EXECUTE FUNCTION slow()`)
+	tx, err := pgxConnect(t, a.URL).Begin(t.Context()) // holds the mark back, so that all rows are to be counted
+	check(t, err)
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	a.c.Table = historydb.NewArchives(open(t, a.URL, 0).DB).CountTo().Within(5 * time.Second)
+	if done := a.archive(false); !done.Dropped || done.Rows != 900 {
+		t.Errorf("%+v", done)
+	}
+	var tries, counted int64
+	a.Query(t, `SELECT (SELECT last_value FROM slow), (SELECT sum(allowed + denied + undefined + error + other) FROM decision_counts)`, &tries, &counted)
+	if tries < 2 || counted != 900 {
+		t.Errorf("%d rows counted with %d tries", counted, tries)
+	}
+}
+
 // TestArchive_WritersDoNotWaitForLong: with a mark that is held back there may be much to count while they do.
 func TestArchive_WritersDoNotWaitForLong(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package historydb
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -13,27 +14,26 @@ func (r *Reader) CountTo() *Reader {
 	return r
 }
 
-// Hurry makes archives wait for nobody; with to, they count as [Reader.CountTo] does. within is how long writers may wait, 0: as ever.
+// Hurry makes archives wait for nobody and try once; with to, they count as [Reader.CountTo] does. Writers may wait for as long
+// as within; 0 is a minute, as a busy machine needs more than [leavingTime].
 func (a *Archives) Hurry(to bool, within time.Duration) *Archives {
-	a.hurry, a.ahead = true, 0
+	a.hurry, a.ahead, a.within = true, 0, cmp.Or(within, time.Minute)
 	if to {
 		a.ahead = countSlack
 	}
-	if within > 0 {
-		a.within = within
-	}
 	return a
 }
 
-// CountTo lets archives count as [Reader.CountTo] does, so that what was just stored can be restored at once.
+// CountTo lets archives count as [Reader.CountTo] does, so that what was just stored can be restored at once. Writers may wait
+// for a minute.
 func (a *Archives) CountTo() *Archives {
-	a.ahead = countSlack
+	a.ahead, a.within = countSlack, time.Minute
 	return a
 }
 
-// Patient lets writers wait for a minute while archives count, as on a busy machine.
-func (a *Archives) Patient() *Archives {
-	a.within = time.Minute
+// Within sets how long writers may wait for one count.
+func (a *Archives) Within(d time.Duration) *Archives {
+	a.within = d
 	return a
 }
 

@@ -49,7 +49,7 @@ func newStated(t *testing.T, seed uint64) *stated {
 	w := &stated{archived: old(t), t: t, random: rand.New(rand.NewPCG(seed, 17))}
 	w.pg = open(t, w.URL, 20*time.Second)
 	w.from = w.day.AddDate(0, 0, -1)
-	w.c.Table = historydb.NewArchives(w.pg.DB).Hurry(true, time.Minute)
+	w.c.Table = historydb.NewArchives(w.pg.DB).Hurry(true, 0)
 	w.other, w.writer = pgxConnect(t, w.URL), pgxConnect(t, w.URL)
 	return w
 }
