@@ -108,8 +108,14 @@ func (o openLetters) Waiting(ctx context.Context, _ complete.Range) (n int64, kn
 	if err != nil {
 		return 0, false, false, err
 	}
-	for _, e := range o.w.proof().Letters {
-		if e.State != ledger.Resolved {
+	proof := o.w.proof()
+	underWay := map[string]bool{}
+	for i := range proof.Sendings {
+		s := &proof.Sendings[i]
+		underWay[s.LetterID] = underWay[s.LetterID] || !s.Published.Stamp.IsZero() && s.EndedAt.IsZero()
+	}
+	for i := range proof.Letters {
+		if e := &proof.Letters[i]; e.State != ledger.Resolved || underWay[e.ID] {
 			n += int64(max(1, e.Refused))
 		}
 	}

@@ -15,13 +15,16 @@ var _ complete.Books = (*Reader)(nil)
 
 // waitingRightsSQL says whether the server takes writes, and whether this login may read the ledger.
 const waitingRightsSQL = `
-SELECT NOT pg_is_in_recovery(), coalesce(has_table_privilege(to_regclass('dead_letters')::oid, 'SELECT') AND has_table_privilege(to_regclass('dead_letter_surplus')::oid, 'SELECT') AND has_table_privilege(to_regclass('dead_letter_decisions')::oid, 'SELECT'), false)`
+SELECT NOT pg_is_in_recovery(), coalesce((
+	SELECT bool_and(coalesce(has_table_privilege(t, 'SELECT'), false))
+	  FROM unnest(ARRAY[to_regclass('dead_letters'), to_regclass('dead_letter_surplus'), to_regclass('dead_letter_decisions'), to_regclass('dead_letter_outbox')]) AS t), false)`
 
 // errNotReadable says that this login may not read the ledger any more.
 var errNotReadable = errors.New("the ledger is not readable")
 
-// Waiting is that of [complete.Books]. A letter that holds several decisions counts each. One statement counts all, so a letter
-// that a desk enters from the surplus meanwhile is seen once at least.
+// Waiting is that of [complete.Books]. A letter that holds several decisions counts each. A closed one counts while a retry of it
+// is on its way, as that can still store it. One statement counts all, so a letter that a desk enters from the surplus meanwhile
+// is seen once at least.
 func (r *Reader) Waiting(ctx context.Context, of complete.Range) (n int64, known, primary bool, err error) {
 	var args []any
 	statement := waitingSQL(of, &args)
@@ -61,7 +64,7 @@ func (r *Reader) Waiting(ctx context.Context, of complete.Range) (n int64, known
 
 // waitingSQL counts open dead letters that may be in a range, and says whether the ledger has all of them.
 func waitingSQL(of complete.Range, args *[]any) string {
-	where := []string{"d.state <> 'RESOLVED'"}
+	var where []string
 	var times []string
 	if !of.Since.IsZero() {
 		times = append(times, "d.decision_ts >= "+db.Arg(args, of.Since)+"::timestamptz")
@@ -76,5 +79,15 @@ func waitingSQL(of complete.Range, args *[]any) string {
 	if condition := pathsSQL(of.Paths, args); condition != "" {
 		where = append(where, "(d.path = '' OR octet_length(d.path) >= 1000 OR "+condition+")")
 	}
-	return `SELECT (SELECT coalesce(sum(greatest(1, x.refused)), 0)::bigint FROM dead_letters d LEFT JOIN dead_letter_decisions x USING (dead_letter_id) WHERE ` + strings.Join(where, " AND ") + `), NOT EXISTS (SELECT FROM dead_letter_surplus WHERE state = 'open')`
+	rest := ""
+	if len(where) > 0 {
+		rest = " AND " + strings.Join(where, " AND ")
+	}
+	return `SELECT (SELECT coalesce(sum(greatest(1, x.refused)), 0)::bigint
+	FROM (SELECT d.dead_letter_id FROM dead_letters d WHERE d.state <> 'RESOLVED'` + rest + `
+		UNION ALL
+		SELECT d.dead_letter_id FROM (SELECT DISTINCT dead_letter_id FROM dead_letter_outbox WHERE published_at IS NOT NULL AND ended_at IS NULL) o
+			JOIN dead_letters d USING (dead_letter_id) WHERE d.state = 'RESOLVED'` + rest + `) d
+	LEFT JOIN dead_letter_decisions x USING (dead_letter_id)),
+	NOT EXISTS (SELECT FROM dead_letter_surplus WHERE state = 'open')`
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"docket/internal/desk/ledger"
 	"docket/internal/history/complete"
 	"docket/internal/postgres/historydb"
 	"docket/internal/testkit/pgtest"
@@ -42,6 +43,29 @@ func TestWaiting_OpenLettersOfTheRange(t *testing.T) {
 	if n, _, _, err := r.Waiting(t.Context(), complete.Range{}); err != nil || n != 5 {
 		t.Errorf("a letter that is being retried: %d, %v", n, err)
 	}
+	counts := func(what string, want int64) {
+		t.Helper()
+		if n, _, _, err := r.Waiting(t.Context(), complete.Range{}); err != nil || n != want {
+			t.Errorf("%s: %d, %v; want %d", what, n, err, want)
+		}
+	}
+	for _, s := range d.Claimed("r", 1) {
+		d.Placed("r", ledger.Placed{SendingID: s.ID, Partition: 1, Offset: 7})
+	}
+	// The letter is closed while a retry of it is on its way, which stores it later.
+	again := d.Put(held.ID, 8)
+	counts("two are on their way", 5)
+	d.Exec(t, pgtest.Unwatched+`UPDATE dead_letters SET lease_until = now() - interval '1 s'`)
+	if n, err := d.EndLeases(t.Context(), ledger.Actor{Name: "desk"}); err != nil || n != 2 {
+		t.Fatalf("%d leases ended, %v", n, err)
+	}
+	d.Closed(held)
+	counts("one of them is closed", 5)
+	if n, _, _, err := r.Waiting(t.Context(), complete.Range{Paths: []string{"elsewhere"}}); err != nil || n != 3 {
+		t.Errorf("of another path: %d, %v; want 3", n, err)
+	}
+	check(t, d.Stored(t.Context(), []int64{again.ID}, []string{"stored"}, ledger.Actor{Name: "desk"}))
+	counts("it is stored", 3)
 	d.Exec(t, `INSERT INTO dead_letter_surplus (topic, partition, client, hour, first_offset, last_offset, next_offset, letters, first_at, last_at) VALUES ('decision-logs-dlq', 0, 'c', now(), 1, 2, 1, 2, now(), now())`)
 	if _, known, primary, err := r.Waiting(t.Context(), complete.Range{}); err != nil || known || !primary {
 		t.Errorf("a desk left letters in Kafka: known %v, primary %v, %v", known, primary, err)
