@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"docket/internal/history/reader"
 )
 
 // CountTo lets the mark of the counts come as near to the clock as open transactions let it.
@@ -49,4 +51,13 @@ func (r *Reader) Look(ctx context.Context, within time.Duration, scans bool, do 
 		return r.scan(ctx, within, do)
 	}
 	return r.look(ctx, within, do)
+}
+
+// Newest reads a page with one request, as [Reader.Search] does first. It returns false if that does not do.
+func (r *Reader) Newest(ctx context.Context, f reader.Filter, p reader.Page) (found reader.Found, ok bool) {
+	pg := page{Page: p, r: r, filter: f, limit: p.Limit, total: r.patience(ctx)}
+	if ok = pg.newest(ctx); ok {
+		pg.end(&found)
+	}
+	return found, ok
 }

@@ -68,13 +68,18 @@ func (r *Reader) looking(ctx context.Context, within time.Duration, settings str
 
 // atOnce is look with one request: see [db.AtOnce].
 func (r *Reader) atOnce(ctx context.Context, within time.Duration, level pgx.TxIsoLevel, ask func(*pgx.Batch), read func(pgx.BatchResults) error) error {
+	return r.limited(ctx, within, within*9/10, level, ask, read)
+}
+
+// limited is atOnce with another limit of each statement. One that the server ends leaves a connection that can be used.
+func (r *Reader) limited(ctx context.Context, within, each time.Duration, level pgx.TxIsoLevel, ask func(*pgx.Batch), read func(pgx.BatchResults) error) error {
 	if err := r.db.Usable(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	return r.db.Pool().AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
-		return db.AtOnce(ctx, conn.Conn(), within*9/10, level, ask, read)
+		return db.AtOnce(ctx, conn.Conn(), each, level, ask, read)
 	})
 }
 

@@ -68,6 +68,10 @@ func (r *Reader) Search(ctx context.Context, f reader.Filter, p reader.Page) (re
 	}
 	pg := page{Page: p, r: r, filter: f, after: after, limit: min(max(p.Limit, 1), reader.MaxLimit), total: r.patience(ctx)}
 	var found reader.Found
+	if pg.newest(ctx) {
+		pg.end(&found)
+		return found, nil
+	}
 	missed, err := r.whole(ctx, span{f.Since, f.Until}, pg.begin, func(s source) error { return pg.walk(ctx, s) })
 	if err != nil {
 		return reader.Found{}, db.Clean("search decisions", err)
