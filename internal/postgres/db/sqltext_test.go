@@ -25,7 +25,7 @@ var built = []string{
 	"ledgerdb/tallies.go tallies", "ledgerdb/tallies.go paths", "ledgerdb/tallies.go times", "ledgerdb/tallies.go scanned", "ledgerdb/tallies.go countsIn",
 	"schema/indexes.go index", "schema/indexes.go indexEach", "schema/indexes.go IndexDays", // names that format quoted
 	"ledgerdb/audits.go over", "ledgerdb/decide.go retry", "ledgerdb/actrule.go act", "ledgerdb/actrule.go choose", "ledgerdb/views.go act", "ledgerdb/sessions.go Create", // one of some constants
-	"ledgerdb/audits.go window", "ledgerdb/audits.go groupAudits", "historydb/countleft.go late", "ledgerdb/rules.go rules", "historydb/statesread.go Revisions", "historydb/newest.go newest", "historydb/ways.go look", "historydb/follow.go latest", "historydb/follow.go since", "historydb/stats.go counted", "historydb/stats.go live", "historydb/statesrows.go sorted", "historydb/statesrows.go read", "historydb/statesread.go States", "historydb/statesread.go Flips", "historydb/waiting.go Waiting", // conditions by what is asked for
+	"ledgerdb/audits.go window", "ledgerdb/audits.go groupAudits", "historydb/countleft.go late", "ledgerdb/rules.go rules", "historydb/statesread.go Revisions", "historydb/brief.go brief", "historydb/ways.go look", "historydb/follow.go latest", "historydb/follow.go since", "historydb/stats.go counted", "historydb/stats.go live", "historydb/statesrows.go sorted", "historydb/statesrows.go read", "historydb/statesread.go States", "historydb/statesread.go Flips", "historydb/waiting.go Waiting", // conditions by what is asked for
 }
 
 // TestSQL_IsConstant has all that goes to the server as a statement be constants, so that no value can become a part of it.

@@ -53,11 +53,21 @@ func (r *Reader) Look(ctx context.Context, within time.Duration, scans bool, do 
 	return r.look(ctx, within, do)
 }
 
-// Newest reads a page with one request, as [Reader.Search] does first. It returns false if that does not do.
-func (r *Reader) Newest(ctx context.Context, f reader.Filter, p reader.Page) (found reader.Found, ok bool) {
-	pg := page{Page: p, r: r, filter: f, limit: p.Limit, total: r.patience(ctx)}
-	if ok = pg.newest(ctx); ok {
+// Brief reads a page with one request, as [Reader.Search] does first. It returns false if that does not do.
+func (r *Reader) Brief(ctx context.Context, f reader.Filter, p reader.Page) (found reader.Found, ok bool) {
+	after, err := parseCursor(p.After, p.Oldest)
+	pg := page{Page: p, r: r, filter: f, after: after, limit: p.Limit, total: r.patience(ctx)}
+	if ok = err == nil && pg.brief(ctx); ok {
 		pg.end(&found)
 	}
 	return found, ok
+}
+
+// Windows searches for a page in windows, as [Reader.Search] does if one request does not do.
+func (r *Reader) Windows(ctx context.Context, f reader.Filter, p reader.Page) (reader.Found, error) {
+	after, err := parseCursor(p.After, p.Oldest)
+	if err != nil {
+		return reader.Found{}, err
+	}
+	return (&page{Page: p, r: r, filter: f, after: after, limit: p.Limit, total: r.patience(ctx)}).windows(ctx)
 }

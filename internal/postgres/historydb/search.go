@@ -67,16 +67,21 @@ func (r *Reader) Search(ctx context.Context, f reader.Filter, p reader.Page) (re
 		return reader.Found{}, err
 	}
 	pg := page{Page: p, r: r, filter: f, after: after, limit: min(max(p.Limit, 1), reader.MaxLimit), total: r.patience(ctx)}
-	var found reader.Found
-	if pg.newest(ctx) {
+	if pg.brief(ctx) {
+		var found reader.Found
 		pg.end(&found)
 		return found, nil
 	}
-	missed, err := r.whole(ctx, span{f.Since, f.Until}, pg.begin, func(s source) error { return pg.walk(ctx, s) })
+	return pg.windows(ctx)
+}
+
+// windows searches for the page in the table, and in each day that is being archived.
+func (p *page) windows(ctx context.Context) (found reader.Found, err error) {
+	missed, err := p.r.whole(ctx, span{p.filter.Since, p.filter.Until}, p.begin, func(s source) error { return p.walk(ctx, s) })
 	if err != nil {
 		return reader.Found{}, db.Clean("search decisions", err)
 	}
-	pg.end(&found)
+	p.end(&found)
 	var parts reader.Parts
 	_ = parts.Pass(missed) // it takes it
 	found.NotLooked = parts.NotRead()
