@@ -29,7 +29,7 @@ type Config struct {
 	Fresh func() (string, error)
 	// Dialer replaces the way to connect; nil: TCP.
 	Dialer func(ctx context.Context, network, addr string) (net.Conn, error)
-	// Patience limits one call of [Claims]; 0: [Deadline].
+	// Patience limits one call; 0: [Deadline].
 	Patience time.Duration
 }
 

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -36,14 +37,15 @@ func Keys(group string) []string {
 
 // Limit grants rows that Redis counts for all processes. It is safe for concurrent use.
 type Limit struct {
-	client  redis.UniversalClient
-	cfg     LimitConfig
-	keys    []string
-	fixed   []any // arguments of the script that are the same in each call
-	breaker *gobreaker.CircuitBreaker[answer]
-	log     zerolog.Logger
-	low     atomic.Int64           // the low limit that was in force at the last call
-	failure atomic.Pointer[string] // code of the last failure
+	client   redis.UniversalClient
+	cfg      LimitConfig
+	patience time.Duration // with a call
+	keys     []string
+	fixed    []any // arguments of the script that are the same in each call
+	breaker  *gobreaker.CircuitBreaker[answer]
+	log      zerolog.Logger
+	low      atomic.Int64           // the low limit that was in force at the last call
+	failure  atomic.Pointer[string] // code of the last failure
 }
 
 // answer is what the script returns.
@@ -60,7 +62,7 @@ func NewLimit(cfg Config, of LimitConfig, log zerolog.Logger) (*Limit, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Limit{client: client, cfg: of, keys: Keys(of.Group), log: log}
+	l := &Limit{client: client, cfg: of, patience: cmp.Or(cfg.Patience, Deadline), keys: Keys(of.Group), log: log}
 	l.fixed = []any{of.Plan.All, of.Plan.Low, of.Plan.Burst}
 	for _, h := range of.Plan.Calendar {
 		l.fixed = append(l.fixed, h.From, h.To, h.Low)
@@ -87,7 +89,7 @@ const (
 var errEnded = errors.New("the caller ended the call")
 
 // Ask grants from least to n rows, or none. If it grants none, it returns the time until it can grant the least. An
-// error says that Redis is away. It comes within [Deadline].
+// error says that Redis is away. It comes within [Config.Patience].
 func (l *Limit) Ask(ctx context.Context, low bool, n, least int) (granted int, wait time.Duration, err error) {
 	a, err := l.breaker.Execute(func() (answer, error) { return l.call(ctx, low, n, least) })
 	if err != nil {
@@ -100,7 +102,7 @@ func (l *Limit) Ask(ctx context.Context, low bool, n, least int) (granted int, w
 // call runs the script once.
 func (l *Limit) call(ctx context.Context, low bool, n, least int) (answer, error) {
 	began := time.Now()
-	limited, cancel := context.WithTimeout(ctx, Deadline)
+	limited, cancel := context.WithTimeout(ctx, l.patience)
 	defer cancel()
 	a, err := l.run(limited, low, n, least)
 	if err != nil && ctx.Err() != nil {

@@ -27,7 +27,7 @@ type fatal interface {
 
 func newLimit(t fatal, addr string, plan limit.Plan) *Limit {
 	t.Helper()
-	l, err := NewLimit(Config{URL: "redis://" + addr}, LimitConfig{Group: "docket", Plan: plan}, zerolog.Nop())
+	l, err := NewLimit(Config{URL: "redis://" + addr, Patience: time.Minute}, LimitConfig{Group: "docket", Plan: plan}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestLimit_BreakerOpensAndCloses(t *testing.T) {
 	defer m.Close()
 	var buffer strings.Builder
 	var failed, fine atomic.Int64
-	l, err := NewLimit(Config{URL: "redis://u:hunter2@" + m.Addr()}, LimitConfig{Group: "g", Plan: limit.NewPlan(450, 0, 0, nil), Called: func(_ time.Duration, ok bool) {
+	l, err := NewLimit(Config{URL: "redis://u:hunter2@" + m.Addr(), Patience: time.Minute}, LimitConfig{Group: "g", Plan: limit.NewPlan(450, 0, 0, nil), Called: func(_ time.Duration, ok bool) {
 		if ok {
 			fine.Add(1)
 		} else {
@@ -255,7 +255,7 @@ func TestLimit_SilentServerCostsTheDeadline(t *testing.T) {
 	if _, _, err := l.Ask(t.Context(), false, 1, 1); err == nil {
 		t.Fatal("no error")
 	}
-	if took := time.Since(began); took < Deadline/2 || took > 20*Deadline {
+	if took := time.Since(began); took < Deadline/2 || took > 300*Deadline {
 		t.Errorf("took %v", took)
 	}
 	if code := *l.failure.Load(); code != "timeout" {
@@ -284,7 +284,7 @@ func TestLimit_FreshPassword(t *testing.T) {
 	m := serve(t)
 	defer m.Close()
 	m.RequireUserAuth("u", "new")
-	l, err := NewLimit(Config{URL: "redis://u:old@" + m.Addr(), Fresh: func() (string, error) { return "redis://u:new@elsewhere:1", nil }},
+	l, err := NewLimit(Config{URL: "redis://u:old@" + m.Addr(), Patience: time.Minute, Fresh: func() (string, error) { return "redis://u:new@elsewhere:1", nil }},
 		LimitConfig{Group: "g", Plan: limit.NewPlan(450, 0, 0, nil)}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)

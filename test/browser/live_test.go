@@ -54,8 +54,21 @@ func live(p *tab) {
 		eval[bool](p, fmt.Sprintf(`(() => { Object.defineProperty(document, "hidden", { configurable: true, get: () => %v }); document.dispatchEvent(new Event("visibilitychange")); return true })()`, is))
 	}
 	hide(true)
-	// Four streams are as many as one name may have. Their events also say that time goes by for the hidden page.
-	eval[bool](p, `(() => { window.held = [1, 2, 3, 4].map(() => { const s = new EventSource("/events/now"); s.heard = 0; for (const name of ["page", "asof"]) s.addEventListener(name, () => s.heard++); return s }); return true })()`)
+	// Four streams are as many as one name may have. Their events also say that time goes by for the hidden page. One is
+	// refused, and opened again, as long as the desk has not seen that the page closed its own.
+	eval[bool](p, `(() => {
+		window.held = [1, 2, 3, 4].map(() => {
+			const h = { heard: 0 };
+			const open = () => {
+				h.stream = new EventSource("/events/now");
+				for (const name of ["page", "asof"]) h.stream.addEventListener(name, () => h.heard++);
+				h.stream.addEventListener("error", () => { if (h.stream.readyState === EventSource.CLOSED && !h.over) setTimeout(open, 200) });
+			};
+			open();
+			return h;
+		});
+		return true;
+	})()`)
 	hear := func(times int) {
 		eventually(p.t, "the other streams have events", func() error {
 			if n := eval[int](p, "Math.min(...window.held.map(s => s.heard))"); n < times {
@@ -75,7 +88,7 @@ func live(p *tab) {
 	if asked(p) < before+2 {
 		p.t.Errorf("two answers came with %d requests", asked(p)-before)
 	}
-	eval[bool](p, "window.held.forEach(s => s.close()) === undefined")
+	eval[bool](p, "window.held.forEach(h => { h.over = true; h.stream.close() }) === undefined")
 	hide(true)
 	hide(false)
 	follows(p)

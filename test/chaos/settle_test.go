@@ -31,6 +31,8 @@ type result struct {
 const (
 	settleBase = 60 * time.Second
 	settlePace = 100 // records a second that are counted on while a backlog is worked off
+	// breakerPause is how long the low lanes wait once more if Redis is slow to answer one of the first calls.
+	breakerPause = 30 * time.Second
 )
 
 // settle waits until everything is committed, spools are empty and every member is ready, within the bound that was
@@ -42,6 +44,9 @@ func (c *campaign) settle(ctx context.Context) {
 		c.note("the backlog is not known: %v", err)
 	}
 	bound := settleBase + longestPause + time.Duration(source+parking)*time.Second/settlePace
+	if c.lanes {
+		bound += breakerPause
+	}
 	c.say("everything is healed, %d records to go, %d parked; it has to settle within %v", source, parking, bound.Round(time.Second))
 	deadline := c.result.healed.Add(bound)
 	quiet := 0

@@ -103,7 +103,7 @@ func TestGrowth_OneClientFloods(t *testing.T) {
 	}
 	for _, id := range []string{ids[0], ids[len(ids)-1]} {
 		for _, command := range []string{"where-is", "logs", "why"} {
-			if out, _ := s.command(nil, "docket", command, id); !strings.Contains(out, "docket dlq surplus") || !strings.Contains(out, s.places.DLQTopic) {
+			if out, _ := s.command(nil, "docket", command, id, "--within", "30s"); !strings.Contains(out, "docket dlq surplus") || !strings.Contains(out, s.places.DLQTopic) {
 				t.Errorf("docket %s %s does not find it in Kafka:\n%s", command, id, out)
 			}
 		}
@@ -184,10 +184,10 @@ func TestGrowth_ArchivedBeforeKafkaDeletesIt(t *testing.T) {
 	if len(ids) != many-10 {
 		t.Fatalf("%d are not in the ledger", len(ids))
 	}
-	if out, _ := s.command(nil, "docket", "logs", ids[0]); !strings.Contains(out, "in archive dead_letters-") {
+	if out, _ := s.command(nil, "docket", "logs", ids[0], "--within", "30s"); !strings.Contains(out, "in archive dead_letters-") {
 		t.Errorf("docket logs does not find it in the archive:\n%s", out)
 	}
-	if out, _ := s.command(nil, "docket", "where-is", ids[0]); !strings.Contains(out, "in archive dead_letters-") || !strings.Contains(out, "restore --dead-letters") {
+	if out, _ := s.command(nil, "docket", "where-is", ids[0], "--within", "30s"); !strings.Contains(out, "in archive dead_letters-") || !strings.Contains(out, "restore --dead-letters") {
 		t.Errorf("it is not found in the archive:\n%s", out)
 	}
 	if out := s.verify(0); !strings.Contains(lineOf(out, "I16"), "ok") || !strings.Contains(out, "15 dead letters are in a dead-letter topic or an archive") {

@@ -92,7 +92,7 @@ func TestSpool_KeepsRecordsThatKafkaRefuses(t *testing.T) {
 	s.places.SpoolDirs = s.places.SpoolDirs[:1]
 	again := s.consumer("DOCKET_SPOOL_DIR=" + s.places.SpoolDirs[0])
 	s.places.SpoolDirs = s.places.SpoolDirs[:1]
-	s.account(90 * time.Second)
+	s.account(patience)
 	if again.metric("docket_spool_recovered_records_total") == 0 {
 		t.Error("docket_spool_recovered_records_total is 0")
 	}
@@ -147,7 +147,7 @@ func TestSIGTERM_DuringAnOutageLosesNothing(t *testing.T) {
 	db.Start(t)
 	s.consumer()
 	s.replayer()
-	s.account(90 * time.Second)
+	s.account(patience)
 }
 
 func TestRebalance_DuringARetry(t *testing.T) {

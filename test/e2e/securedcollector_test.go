@@ -75,7 +75,7 @@ func uploaded(t *testing.T, addr string, decisions ...string) answer {
 // connected waits until a collector has reached the brokers.
 func (p *process) connected() {
 	p.t.Helper()
-	eventually(p.t, time.Minute, p.name+" is ready", func() error {
+	eventually(p.t, patience, p.name+" is ready", func() error {
 		if code, body := p.get("/readyz"); code != http.StatusOK {
 			return fmt.Errorf("%d %s", code, body)
 		}
@@ -94,7 +94,7 @@ func TestCollector_LeastRightsSufficeAndNoMore(t *testing.T) {
 	addr := freeAddr(t)
 	c := s.collector(addr, env...)
 	c.connected()
-	eventually(t, time.Minute, "the upload is taken", func() error {
+	eventually(t, patience, "the upload is taken", func() error {
 		if a := uploaded(t, addr, logOf("good", ""), `{"bad":1}`); a.code != http.StatusOK {
 			return fmt.Errorf("%d %s", a.code, a.body)
 		}
@@ -185,7 +185,7 @@ func TestCollector_EachMissingRightIsNamedAnd503(t *testing.T) {
 			c := s.collector(addr, env...)
 			c.connected()
 			hint := "grant the principal WRITE on the topic " + lack.Topic
-			eventually(t, time.Minute, "the missing right is named", func() error {
+			eventually(t, patience, "the missing right is named", func() error {
 				a := uploaded(t, addr, upload...)
 				if a.code != http.StatusServiceUnavailable || a.again != "2" || !strings.Contains(a.body, `"reason":"kafka"`) {
 					return fmt.Errorf("%d, Retry-After %q, %s", a.code, a.again, a.body)
@@ -201,7 +201,7 @@ func TestCollector_EachMissingRightIsNamedAnd503(t *testing.T) {
 				t.Errorf("check ended with %d:\n%s", code, out)
 			}
 			k.Grant(t, who.name, lack)
-			eventually(t, time.Minute, "the upload is taken", func() error {
+			eventually(t, patience, "the upload is taken", func() error {
 				if a := uploaded(t, addr, upload...); a.code != http.StatusOK {
 					return fmt.Errorf("%d %s", a.code, a.body)
 				}

@@ -286,7 +286,10 @@ func (p *process) get(path string) (int, string) {
 
 // metric is the value of a series as /metrics has it, 0 where there is none.
 func (p *process) metric(series string) float64 {
-	_, body := p.get("/metrics")
+	code, body := p.get("/metrics")
+	for try := 1; try < 3 && code == 0 && strings.Contains(body, "deadline"); try++ { // a busy machine
+		code, body = p.get("/metrics")
+	}
 	m := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(series) + ` (\S+)$`).FindStringSubmatch(body)
 	if m == nil {
 		return 0

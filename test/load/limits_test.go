@@ -64,7 +64,7 @@ func (y *system) overTheLimit(redis string) []Bound {
 	y.settled(now, low)
 	return []Bound{
 		Bound{What: "rows granted a second", Measured: Rate(all), Least: 0.99 * allRows, Most: 1.01 * allRows, Unit: "rows/s"}.ByTime(),
-		AtMost("most rows granted within a second", MostWithin(all, time.Second), allRows+burst, "rows"),
+		AtMost("most rows granted within a second", MostWithin(all, time.Second), allRows+burst, "rows").ByTime(), // workers count a grant when they hear of it
 		Bound{What: "of them urgent, a second", Measured: Rate(urgentOnly), Least: 0.98 * 200, Most: 1.02 * 200, Unit: "rows/s"}.ByTime(),
 		slowCalls(workers),
 		Figure("the same of a bare PING at the same time, 20 a second", slowPings, "calls"),
@@ -94,7 +94,7 @@ func lowAlone(y *system) []Bound {
 	return []Bound{
 		AtMost("rows granted a second", Rate(all), 1.01*lowRows, "rows/s").ByTime(),
 		AtLeast("rows granted a second", Rate(all), 0.97*lowRows, "rows/s").ByTime(),
-		AtMost("most rows granted within a second", MostWithin(all, time.Second), lowRows+burst, "rows"),
+		AtMost("most rows granted within a second", MostWithin(all, time.Second), lowRows+burst, "rows").ByTime(),
 		Exactly("decisions without a row", float64(y.sent(one, two)-y.number("SELECT count(*) FROM decision_logs")), 0, "decisions"),
 	}
 }
@@ -149,10 +149,11 @@ func redisGone(y *system) []Bound {
 	y.settled(low, now)
 	return []Bound{
 		Exactly("rows of the low lanes that were granted meanwhile", passed, 0, "rows"),
-		AtMost("offsets of the low lane that were committed meanwhile", float64(ahead), burst, "offsets"),
+		// Three turns may have been granted before, and not be committed yet.
+		AtMost("offsets of the low lane that were committed meanwhile", float64(ahead), 3*burst, "offsets"),
 		AtLeast("urgent rows granted a second", Rate(of), 0.95*80, "rows/s").ByTime(),
 		AtMost("p95 from the producer to the row, urgent", Quantile(delays, 0.95), 1000, "ms").ByTime(),
-		AtMost("most rows granted within a second", MostWithin(all, time.Second), allRows+burst, "rows"),
+		AtMost("most rows granted within a second", MostWithin(all, time.Second), allRows+burst, "rows").ByTime(), // workers count a grant when they hear of it
 		AtMost("p95 of a look-up by id", Quantile(reads, 0.95), 50, "ms").ByTime(),
 		Exactly("status of /readyz meanwhile", float64(status), 200, ""),
 		Exactly("decisions without a row", float64(y.sent(now, low)-y.number("SELECT count(*) FROM decision_logs")), 0, "decisions"),

@@ -207,6 +207,23 @@ func (y *system) committed(lane string) (sum int64) {
 	return sum
 }
 
+// allCommitted reports whether the groups of all lanes have committed all that is in their topics.
+func (y *system) allCommitted() bool {
+	y.t.Helper()
+	for _, lane := range []string{urgent, byDefault, bulk} {
+		ends, err := kadm.NewClient(y.client).ListEndOffsets(y.t.Context(), y.topic+lane)
+		if err != nil || ends.Error() != nil {
+			return false
+		}
+		var sum int64
+		ends.Each(func(o kadm.ListedOffset) { sum += o.Offset })
+		if y.committed(lane) < sum {
+			return false
+		}
+	}
+	return true
+}
+
 // sampled reads a counter again and again until it is told to stop, and then returns the samples.
 func (y *system) sampled(read func() float64) (stop func() []Sample) {
 	end, over := make(chan struct{}), make(chan struct{})

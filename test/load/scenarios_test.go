@@ -45,6 +45,7 @@ func killed(y *system) []Bound {
 	}
 	y.must(y.client.Flush(y.t.Context()))
 	y.settled(now, later, low)
+	y.until("all is committed", y.allCommitted) // a row is there before its offset is committed
 	var report struct {
 		Broken bool  `json:"broken"`
 		Unread int64 `json:"unread"`

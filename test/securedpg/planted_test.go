@@ -114,7 +114,7 @@ func TestSecrets_PlantedOnesAppearNowhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := newWorld(t, urlFile, "DOCKET_PARKING_BACKOFF=100ms", "DOCKET_PARKING_MAX_BACKOFF=200ms", "DOCKET_PARKING_MAX_ATTEMPTS=2", "DOCKET_PARK_BATCHES=0",
-		"DOCKET_PUBLISH_TIMEOUT=500ms", "DOCKET_DESK_API_ADDR="+apiAddr, "DOCKET_DESK_API_TOKENS=ada:admin:"+apiToken, "DOCKET_DESK_ALERT_URLS="+strings.Replace(hook.URL, "http://", "generic+http://", 1)+"/"+hookToken,
+		"DOCKET_PUBLISH_TIMEOUT=20s", "DOCKET_DESK_API_ADDR="+apiAddr, "DOCKET_DESK_API_TOKENS=ada:admin:"+apiToken, "DOCKET_DESK_ALERT_URLS="+strings.Replace(hook.URL, "http://", "generic+http://", 1)+"/"+hookToken,
 		"DOCKET_DESK_ALERT_THRESHOLD=1", "DOCKET_DESK_ALERT_INTERVAL=1s", "DOCKET_DESK_REPORT_INTERVAL=1s", "DOCKET_DESK_RELAY_INTERVAL=50ms", "DOCKET_OPERATOR=ada", "DOCKET_MAX_RECORD_BYTES=64KiB")
 	text, code := w.command("migrate")
 	out.add("consumer migrate", text)

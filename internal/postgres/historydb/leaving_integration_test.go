@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -178,6 +179,50 @@ func TestLeaving_Followed(t *testing.T) {
 	same(t, next(9), []string(nil))
 	if len(missed) != 1 {
 		t.Errorf("missed again: %v", missed)
+	}
+}
+
+// TestLeaving_BetweenTwoStatements has a day leave while a request that has seen it in the table waits for its next statement.
+func TestLeaving_BetweenTwoStatements(t *testing.T) {
+	t.Parallel()
+	a := old(t)
+	a.settle()
+	a.rows(1, 40)
+	r := historydb.NewReader(open(t, a.URL, time.Minute).DB)
+	minute := a.day.Add(time.Minute)
+	for name, ask := range map[string]func() ([]reader.Decision, error){
+		"an id": func() ([]reader.Decision, error) { return r.ByID(t.Context(), "d7") },
+		"a page": func() ([]reader.Decision, error) {
+			found, err := r.Search(t.Context(), reader.Filter{Since: a.day.Time, Until: minute}, reader.Page{Limit: 9})
+			return found.Decisions, err
+		},
+	} {
+		before, err := ask()
+		check(t, err)
+		conn := pgxConnect(t, a.URL)
+		tx, err := conn.Begin(t.Context())
+		check(t, err)
+		_, err = tx.Exec(t.Context(), `LOCK TABLE decision_logs; ALTER TABLE decision_logs DETACH PARTITION decision_logs_p20260304; ALTER TABLE decision_logs_p20260304 RENAME TO decision_logs_leaving_20260304`)
+		check(t, err)
+		type answer struct {
+			all []reader.Decision
+			err error
+		}
+		done := make(chan answer, 1)
+		go func() {
+			all, err := ask()
+			done <- answer{all, err}
+		}()
+		for waits := false; !waits && len(done) == 0; {
+			a.Query(t, `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'decision_logs'::regclass)`, &waits)
+		}
+		check(t, tx.Commit(t.Context()))
+		if got := <-done; got.err != nil || len(before) == 0 || !reflect.DeepEqual(got.all, before) {
+			t.Errorf("%s: %+v, %v, want %+v", name, got.all, got.err, before)
+		}
+		a.Exec(t, fmt.Sprintf(`ALTER TABLE decision_logs_leaving_20260304 RENAME TO decision_logs_p20260304; ALTER TABLE decision_logs ATTACH PARTITION decision_logs_p20260304 FOR VALUES FROM ('%s') TO ('%s')`,
+			a.day.Format(time.RFC3339), a.day.AddDate(0, 0, 1).Format(time.RFC3339)))
+		check(t, conn.Close(t.Context()))
 	}
 }
 

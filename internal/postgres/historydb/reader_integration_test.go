@@ -627,11 +627,11 @@ func TestLook_ItsSettingsAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for scans, want := range map[bool]string{
-		false: "900ms on repeatable read off force_custom_plan 0 off off off",
-		true:  "900ms on repeatable read off force_custom_plan 0 on on on",
+		false: "54s on repeatable read off force_custom_plan 0 off off off",
+		true:  "54s on repeatable read off force_custom_plan 0 on on on",
 	} {
 		var during string
-		if err := r.Look(t.Context(), time.Second, scans, scan(&during)); err != nil || during != want {
+		if err := r.Look(t.Context(), time.Minute, scans, scan(&during)); err != nil || during != want {
 			t.Errorf("scans %v: %q, %v, want %q", scans, during, err, want)
 		}
 	}
@@ -649,9 +649,6 @@ func TestAtOnce_ItsSettingsAlone(t *testing.T) {
 		current_setting('plan_cache_mode'), current_setting('enable_seqscan'))`
 	const settled = `SELECT concat_ws(' ', pg_backend_pid(), current_setting('statement_timeout'), current_setting('transaction_read_only'), current_setting('jit'), current_setting('enable_seqscan'))`
 	var before, during, after string
-	if err := d.Pool().QueryRow(t.Context(), settled).Scan(&before); err != nil {
-		t.Fatal(err)
-	}
 	ask := func(sql string, read func(pgx.BatchResults) error) error {
 		return d.Pool().AcquireFunc(t.Context(), func(conn *pgxpool.Conn) error {
 			return db.AtOnce(t.Context(), conn.Conn(), time.Second, pgx.ReadCommitted, func(b *pgx.Batch) { b.Queue(sql) }, read)
@@ -672,17 +669,26 @@ func TestAtOnce_ItsSettingsAlone(t *testing.T) {
 		},
 		`SELECT 1`: func(err error) bool { return errors.Is(err, own) },
 	} {
-		err := ask(sql, func(a pgx.BatchResults) error {
-			if _, err := a.Exec(); err != nil {
-				return err
+		// A pause of a second of the machine costs the connection, but not each time.
+		for try := 1; ; try++ {
+			if err := d.Pool().QueryRow(t.Context(), settled).Scan(&before); err != nil {
+				t.Fatal(err)
 			}
-			return own
-		})
-		if !want(err) {
-			t.Errorf("%s: %v", sql, err)
-		}
-		if err := d.Pool().QueryRow(t.Context(), settled).Scan(&after); err != nil || after != before {
-			t.Errorf("after %s %q, %v, before %q", sql, after, err, before)
+			err := ask(sql, func(a pgx.BatchResults) error {
+				if _, err := a.Exec(); err != nil {
+					return err
+				}
+				return own
+			})
+			if !want(err) {
+				t.Errorf("%s: %v", sql, err)
+			}
+			if err := d.Pool().QueryRow(t.Context(), settled).Scan(&after); err != nil || after != before && try == 5 {
+				t.Errorf("after %s %q, %v, before %q", sql, after, err, before)
+			}
+			if after == before || try == 5 {
+				break
+			}
 		}
 	}
 }

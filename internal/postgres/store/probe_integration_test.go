@@ -85,7 +85,7 @@ func TestProbe_Catches(t *testing.T) {
 		t.Parallel()
 		d := pgtest.New(t)
 		d.Slow(t, time.Minute)
-		wantCode(t, nil, open(t, d.URL, 4*time.Second).Probe(context.Background(), noon), "57014")
+		wantCode(t, nil, open(t, d.URL, 10*time.Second).Probe(context.Background(), noon), "57014")
 	})
 }
 

@@ -33,11 +33,15 @@ func TestStandby_Failover(t *testing.T) {
 	t.Parallel()
 	pair := testenv.OwnPostgresPair(t, testenv.PairOptions{})
 	url := pair.Primary.URL("postgres")
-	db, err := store.Open(db.Config{URL: url, StoreTimeout: 2 * time.Second}, zerolog.Nop())
-	if err != nil {
-		t.Fatal(err)
+	opened := func(timeout time.Duration) *store.Store {
+		s, err := store.Open(db.Config{URL: url, StoreTimeout: timeout}, zerolog.Nop())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.Close)
+		return s
 	}
-	defer db.Close()
+	db := opened(time.Minute)
 	if _, err := schema.New(db.DB).Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -87,6 +91,8 @@ func TestStandby_Failover(t *testing.T) {
 	}
 
 	pair.CutOff()
+	db = opened(2 * time.Second)
+	ledgerOf = ledgerdb.New(db.DB)
 	note("alone", carry(t, db, false, 1, of("alone")...))
 	note("parked", carry(t, db, true, 1, of("parked")...))
 	for range 3 {

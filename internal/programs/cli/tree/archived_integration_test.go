@@ -81,7 +81,7 @@ func TestArchived_CommandsReadS3(t *testing.T) {
 	var why struct {
 		Archived *reader.ArchivedIn
 	}
-	r := w.call("why", old[123].ID, "--json")
+	r := w.call("why", old[123].ID, "--within", "30s", "--json")
 	if err := json.Unmarshal([]byte(r.out), &why); err != nil || r.code != 0 || why.Archived == nil || !strings.HasSuffix(why.Archived.File, ".0002.parquet") {
 		t.Fatalf("exit %d, %v\n%s%s", r.code, err, r.out, r.err)
 	}
@@ -93,7 +93,7 @@ func TestArchived_CommandsReadS3(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.out), &found); err != nil || r.code != 0 || len(found.Decisions) != 10 || len(found.NotLooked) != 0 || found.Decisions[0].Archived == nil {
 		t.Errorf("exit %d, %v\n%s%s", r.code, err, r.out, r.err)
 	}
-	if r = w.call("logs", old[7].ID); r.code != 0 || !strings.Contains(r.out, "archived day 2026-08-01") {
+	if r = w.call("logs", old[7].ID, "--within", "30s"); r.code != 0 || !strings.Contains(r.out, "archived day 2026-08-01") {
 		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
 	}
 	if whole.Load() != 0 || parts.Load() == 0 {
