@@ -216,7 +216,7 @@ func TestSearch_InOrderBothWays(t *testing.T) {
 				pg.Exec(t, `DROP INDEX decision_logs_p20240502_path_ts, decision_logs_p20240502_verdict_ts`)
 			}
 			for name, f := range filters {
-				for _, p := range []reader.Page{{Limit: 7}, {Limit: 50, Oldest: true, Payload: true}} {
+				for _, p := range []reader.Page{{Limit: 17}, {Limit: 50, Oldest: true, Payload: true}} {
 					if want, got := wanted(t, rows, f, p.Oldest), searched(t, historydb.NewReader(db.DB), f, p); !slices.Equal(want, got) {
 						t.Errorf("%s, %+v: %d found\n%v\nwant %d\n%v", name, p, len(got), got, len(want), want)
 					}
