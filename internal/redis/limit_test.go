@@ -239,27 +239,33 @@ func TestLimit_EndedCallsAreNoFailures(t *testing.T) {
 	}
 }
 
-// A server that takes connections and never answers costs a call its deadline.
+// A server that takes connections and never answers costs a call its deadline, and not that of a read.
 func TestLimit_SilentServerCostsTheDeadline(t *testing.T) {
 	t.Parallel()
-	far, near := net.Pipe()
-	defer far.Close()
-	go func() { _, _ = io.Copy(io.Discard, far) }() // it ends with an error when the test closes its end
-	l, err := NewLimit(Config{URL: "redis://nowhere:1", Dialer: func(context.Context, string, string) (net.Conn, error) { return near, nil }},
-		LimitConfig{Group: "g", Plan: limit.NewPlan(450, 0, 0, nil)}, zerolog.Nop())
+	const patience, mostTries = 10 * time.Millisecond, 20
+	silent := func(context.Context, string, string) (net.Conn, error) {
+		far, near := net.Pipe()
+		go func() { _, _ = io.Copy(io.Discard, far) }() // it ends when the client closes its end
+		return near, nil
+	}
+	l, err := NewLimit(Config{URL: "redis://nowhere:1", Dialer: silent, Patience: patience}, LimitConfig{Group: "g", Plan: limit.NewPlan(450, 0, 0, nil)}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	began := time.Now()
-	if _, _, err := l.Ask(t.Context(), false, 1, 1); err == nil {
-		t.Fatal("no error")
-	}
-	if took := time.Since(began); took < Deadline/2 || took > 300*Deadline {
-		t.Errorf("took %v", took)
-	}
-	if code := *l.failure.Load(); code != "timeout" {
-		t.Errorf("code %s", code)
+	for try := 1; ; try++ { // a busy machine is late, but not each time
+		began := time.Now()
+		_, err := l.call(t.Context(), false, 1, 1)
+		took := time.Since(began)
+		if code := *l.failure.Load(); err == nil || code != "timeout" || took < patience/2 {
+			t.Fatalf("%v, code %s after %v", err, code, took)
+		}
+		if took < time.Second/2 {
+			return
+		}
+		if try == mostTries {
+			t.Fatalf("took %v", took)
+		}
 	}
 }
 

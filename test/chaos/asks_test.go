@@ -56,12 +56,13 @@ func (c *campaign) ask(ctx context.Context) {
 	}
 }
 
-// openLetters counts the open dead letters of the ledger.
+// openLetters counts the dead letters of the ledger that are open, or whose retry is on its way.
 type openLetters struct{ c *campaign }
 
 func (o openLetters) Waiting(ctx context.Context, _ complete.Range) (n int64, known, primary bool, err error) {
 	err = o.c.database.with(ctx, func(ctx context.Context, conn *pgx.Conn) error {
-		return conn.QueryRow(ctx, `SELECT (SELECT coalesce(sum(greatest(1, x.refused)), 0)::bigint FROM dead_letters d LEFT JOIN dead_letter_decisions x USING (dead_letter_id) WHERE d.state <> 'RESOLVED'),
+		return conn.QueryRow(ctx, `SELECT (SELECT coalesce(sum(greatest(1, x.refused)), 0)::bigint FROM dead_letters d LEFT JOIN dead_letter_decisions x USING (dead_letter_id) WHERE d.state <> 'RESOLVED'
+				OR EXISTS (SELECT FROM dead_letter_outbox o WHERE o.dead_letter_id = d.dead_letter_id AND o.published_at IS NOT NULL AND o.ended_at IS NULL)),
 			NOT EXISTS (SELECT FROM dead_letter_surplus WHERE state = 'open'), NOT pg_is_in_recovery()`).Scan(&n, &known, &primary)
 	})
 	return n, known, primary, err

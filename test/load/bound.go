@@ -114,6 +114,12 @@ func MostWithin(samples []Sample, window time.Duration) float64 {
 	return most
 }
 
+// Above returns by how much a counter grew more than a limit a second allows, from the first sample to the last.
+func Above(samples []Sample, limit float64) float64 {
+	first, last := samples[0], samples[len(samples)-1]
+	return last.Value - first.Value - limit*last.Answered.Sub(first.Asked).Seconds()
+}
+
 // Rate returns the growth of a counter a second, from the first sample to the last. It is NaN without two of them.
 func Rate(samples []Sample) float64 {
 	if len(samples) < 2 {

@@ -65,6 +65,7 @@ func (y *system) overTheLimit(redis string) []Bound {
 	return []Bound{
 		Bound{What: "rows granted a second", Measured: Rate(all), Least: 0.99 * allRows, Most: 1.01 * allRows, Unit: "rows/s"}.ByTime(),
 		AtMost("most rows granted within a second", MostWithin(all, time.Second), allRows+burst, "rows").ByTime(), // workers count a grant when they hear of it
+		AtMost("rows granted beyond the limit in all", Above(all, allRows), 2*burst, "rows"),
 		Bound{What: "of them urgent, a second", Measured: Rate(urgentOnly), Least: 0.98 * 200, Most: 1.02 * 200, Unit: "rows/s"}.ByTime(),
 		slowCalls(workers),
 		Figure("the same of a bare PING at the same time, 20 a second", slowPings, "calls"),
@@ -95,6 +96,7 @@ func lowAlone(y *system) []Bound {
 		AtMost("rows granted a second", Rate(all), 1.01*lowRows, "rows/s").ByTime(),
 		AtLeast("rows granted a second", Rate(all), 0.97*lowRows, "rows/s").ByTime(),
 		AtMost("most rows granted within a second", MostWithin(all, time.Second), lowRows+burst, "rows").ByTime(),
+		AtMost("rows granted beyond the limit in all", Above(all, lowRows), 2*burst, "rows"),
 		Exactly("decisions without a row", float64(y.sent(one, two)-y.number("SELECT count(*) FROM decision_logs")), 0, "decisions"),
 	}
 }

@@ -43,8 +43,8 @@
 //
 //   - Dead letters are counted from the ledger until they are resolved, so also while a retry is on its way. One that
 //     is closed while its retry is on its way is counted until the retry has ended. If the ledger lacks some of the
-//     topic, the count is unknown. Kafka can have a retry that was given up, as its answer was lost. Such a one is not
-//     seen once its letter is closed.
+//     topic, the count is unknown. Kafka can have a retry that was given up or withdrawn, as its answer was lost. Such
+//     a one is not seen once its letter is closed.
 //
 //   - Spools are files of other hosts. Their count is unknown.
 //

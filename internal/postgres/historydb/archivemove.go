@@ -125,16 +125,16 @@ func (d *archiveDay) Settle(ctx context.Context) error {
 // goes to the default partition. It is refused with [archive.UncountedError] where writers would wait for long until it is counted. It is refused with
 // [archive.UnfollowedError] where the states lack some of it, unless withoutStates.
 func (d *archiveDay) Detach(ctx context.Context, withoutStates bool) error {
-	if !withoutStates {
-		if err := d.followedBefore(ctx); err != nil {
-			return d.refused("look how far the states have come", err)
-		}
-	}
 	counts, err := d.countable(ctx)
 	if err != nil {
 		return d.refused("count the day", err)
 	}
 	for tries := leavingTries; ; tries-- {
+		if !withoutStates {
+			if err := d.followedBefore(ctx); err != nil {
+				return d.refused("look how far the states have come", err)
+			}
+		}
 		if counts {
 			if err := d.countBefore(ctx); err != nil {
 				return d.refused("count the day", err)

@@ -5,10 +5,15 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"docket/internal/postgres/db"
 )
 
 // briefTime limits the statement of [page.brief]. Beyond it the page is searched for in windows that shrink.
 const briefTime = slowWindow
+
+// mostBrief limits all of it, with the wait for a connection.
+const mostBrief = time.Second
 
 // brief reads a page with one request, where a search takes six transactions or more. It looks through the first minute of the
 // page, or through all that is later than now. So it does if these fill the page, or are all that is asked for. It returns
@@ -25,10 +30,12 @@ func (p *page) brief(ctx context.Context) bool {
 	if s.oldest {
 		way = ""
 	}
-	statement := columnsSQL + ` FROM (` + keys + `) AS i JOIN decision_logs d ON d.decision_id = i.decision_id AND d.ts = i.ts AND ` + s.within(to, &args) +
-		lookedIntoSQL + ` ORDER BY i.ts` + way + `, i.decision_id COLLATE "C"` + way
+	// Of a page that does not do only the keys are read.
+	statement := `WITH i AS MATERIALIZED (` + keys + `) ` + columnsSQL + ` FROM i JOIN decision_logs d ON d.decision_id = i.decision_id AND d.ts = i.ts AND ` + s.within(to, &args) +
+		lookedIntoSQL + ` WHERE ` + db.Arg(&args, all) + `::bool OR (SELECT count(*) FROM i) > ` + db.Arg(&args, p.limit) + `::int ORDER BY i.ts` + way + `, i.decision_id COLLATE "C"` + way
 	var before, after layout
-	err := p.r.limited(ctx, p.total, min(p.total/2, briefTime), pgx.ReadCommitted, func(b *pgx.Batch) {
+	within := min(p.total/2, mostBrief)
+	err := p.r.limited(ctx, within, min(within*9/10, briefTime), pgx.ReadCommitted, func(b *pgx.Batch) {
 		b.Queue(layoutSQL)
 		b.Queue(statement, args...)
 		b.Queue(layoutSQL)

@@ -39,6 +39,9 @@ func (a *Archives) Within(d time.Duration) *Archives {
 	return a
 }
 
+// MostUnderWay is how many retries are looked through for closed letters.
+const MostUnderWay = mostUnderWay
+
 // LeavingRows is how many rows of a day may be counted while writers wait.
 const LeavingRows = leavingRows
 

@@ -647,8 +647,12 @@ func TestAtOnce_ItsSettingsAlone(t *testing.T) {
 	d := open(t, pgtest.New(t).URL, 1)
 	const shown = `SELECT concat_ws(' ', current_setting('statement_timeout'), current_setting('transaction_read_only'), current_setting('transaction_isolation'), current_setting('jit'),
 		current_setting('plan_cache_mode'), current_setting('enable_seqscan'))`
-	const settled = `SELECT concat_ws(' ', pg_backend_pid(), current_setting('statement_timeout'), current_setting('transaction_read_only'), current_setting('jit'), current_setting('enable_seqscan'))`
+	const settled = `SELECT concat_ws(' ', current_setting('statement_timeout'), current_setting('transaction_read_only'), current_setting('jit'), current_setting('plan_cache_mode'), current_setting('enable_seqscan')), pg_backend_pid()`
 	var before, during, after string
+	var pid, same int
+	if err := d.Pool().QueryRow(t.Context(), settled).Scan(&before, &pid); err != nil {
+		t.Fatal(err)
+	}
 	ask := func(sql string, read func(pgx.BatchResults) error) error {
 		return d.Pool().AcquireFunc(t.Context(), func(conn *pgxpool.Conn) error {
 			return db.AtOnce(t.Context(), conn.Conn(), time.Second, pgx.ReadCommitted, func(b *pgx.Batch) { b.Queue(sql) }, read)
@@ -671,8 +675,8 @@ func TestAtOnce_ItsSettingsAlone(t *testing.T) {
 	} {
 		// A pause of a second of the machine costs the connection, but not each time.
 		for try := 1; ; try++ {
-			if err := d.Pool().QueryRow(t.Context(), settled).Scan(&before); err != nil {
-				t.Fatal(err)
+			if err := d.Pool().QueryRow(t.Context(), settled).Scan(&after, &pid); err != nil || after != before {
+				t.Fatalf("%q, %v, before %q", after, err, before)
 			}
 			err := ask(sql, func(a pgx.BatchResults) error {
 				if _, err := a.Exec(); err != nil {
@@ -683,11 +687,14 @@ func TestAtOnce_ItsSettingsAlone(t *testing.T) {
 			if !want(err) {
 				t.Errorf("%s: %v", sql, err)
 			}
-			if err := d.Pool().QueryRow(t.Context(), settled).Scan(&after); err != nil || after != before && try == 5 {
+			if err := d.Pool().QueryRow(t.Context(), settled).Scan(&after, &same); err != nil || after != before {
 				t.Errorf("after %s %q, %v, before %q", sql, after, err, before)
 			}
-			if after == before || try == 5 {
+			if same == pid {
 				break
+			}
+			if try == 5 {
+				t.Fatalf("%s costs the connection each time", sql)
 			}
 		}
 	}

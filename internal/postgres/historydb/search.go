@@ -67,11 +67,13 @@ func (r *Reader) Search(ctx context.Context, f reader.Filter, p reader.Page) (re
 		return reader.Found{}, err
 	}
 	pg := page{Page: p, r: r, filter: f, after: after, limit: min(max(p.Limit, 1), reader.MaxLimit), total: r.patience(ctx)}
+	began := time.Now()
 	if pg.brief(ctx) {
 		var found reader.Found
 		pg.end(&found)
 		return found, nil
 	}
+	pg.total = min(r.patience(ctx), pg.total-time.Since(began))
 	return pg.windows(ctx)
 }
 

@@ -62,6 +62,10 @@ func (r *Reader) Waiting(ctx context.Context, of complete.Range) (n int64, known
 	return n, known, primary, nil
 }
 
+// mostUnderWay limits the retries that are looked through for closed letters. With more of them the count is unknown, as it would
+// take longer than an answer waits for it.
+const mostUnderWay = 10_000
+
 // waitingSQL counts open dead letters that may be in a range, and says whether the ledger has all of them.
 func waitingSQL(of complete.Range, args *[]any) string {
 	var where []string
@@ -83,11 +87,14 @@ func waitingSQL(of complete.Range, args *[]any) string {
 	if len(where) > 0 {
 		rest = " AND " + strings.Join(where, " AND ")
 	}
-	return `SELECT (SELECT coalesce(sum(greatest(1, x.refused)), 0)::bigint
+	most := db.Arg(args, mostUnderWay) + "::int"
+	return `WITH o AS MATERIALIZED (SELECT dead_letter_id FROM dead_letter_outbox WHERE published_at IS NOT NULL AND ended_at IS NULL LIMIT ` + most + ` + 1),
+	few AS MATERIALIZED (SELECT count(*) <= ` + most + ` AS few FROM o)
+	SELECT (SELECT coalesce(sum(greatest(1, x.refused)), 0)::bigint
 	FROM (SELECT d.dead_letter_id FROM dead_letters d WHERE d.state <> 'RESOLVED'` + rest + `
 		UNION ALL
-		SELECT d.dead_letter_id FROM (SELECT DISTINCT dead_letter_id FROM dead_letter_outbox WHERE published_at IS NOT NULL AND ended_at IS NULL) o
+		SELECT d.dead_letter_id FROM (SELECT DISTINCT dead_letter_id FROM o WHERE (SELECT few FROM few)) o
 			JOIN dead_letters d USING (dead_letter_id) WHERE d.state = 'RESOLVED'` + rest + `) d
 	LEFT JOIN dead_letter_decisions x USING (dead_letter_id)),
-	NOT EXISTS (SELECT FROM dead_letter_surplus WHERE state = 'open')`
+	(SELECT few FROM few) AND NOT EXISTS (SELECT FROM dead_letter_surplus WHERE state = 'open')`
 }

@@ -3,6 +3,7 @@
 package historydb_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -66,6 +67,21 @@ func TestWaiting_OpenLettersOfTheRange(t *testing.T) {
 	}
 	check(t, d.Stored(t.Context(), []int64{again.ID}, []string{"stored"}, ledger.Actor{Name: "desk"}))
 	counts("it is stored", 3)
+	many := func(from, to int) {
+		d.Exec(t, pgtest.Unwatched+fmt.Sprintf(`INSERT INTO dead_letter_outbox (dead_letter_id, topic, value_hash, actor, published_at, published_partition, published_offset, look_at)
+			SELECT 'none-' || n, 'decision-logs', '', 'x', now(), 0, n, now() + interval '1 h' FROM generate_series(%d, %d) AS n`, from, to))
+	}
+	var underWay int
+	d.Query(t, `SELECT count(*) FROM dead_letter_outbox WHERE published_at IS NOT NULL AND ended_at IS NULL`, &underWay)
+	many(1, historydb.MostUnderWay-underWay)
+	if n, known, _, err := r.Waiting(t.Context(), complete.Range{}); err != nil || !known || n != 3 {
+		t.Errorf("as many retries as may be: %d, known %v, %v", n, known, err)
+	}
+	many(historydb.MostUnderWay, historydb.MostUnderWay)
+	if _, known, primary, err := r.Waiting(t.Context(), complete.Range{}); err != nil || known || !primary {
+		t.Errorf("too many retries: known %v, primary %v, %v", known, primary, err)
+	}
+	d.Exec(t, pgtest.Unwatched+`DELETE FROM dead_letter_outbox WHERE dead_letter_id LIKE 'none-%'`)
 	d.Exec(t, `INSERT INTO dead_letter_surplus (topic, partition, client, hour, first_offset, last_offset, next_offset, letters, first_at, last_at) VALUES ('decision-logs-dlq', 0, 'c', now(), 1, 2, 1, 2, now(), now())`)
 	if _, known, primary, err := r.Waiting(t.Context(), complete.Range{}); err != nil || known || !primary {
 		t.Errorf("a desk left letters in Kafka: known %v, primary %v, %v", known, primary, err)
