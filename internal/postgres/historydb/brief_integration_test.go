@@ -21,13 +21,13 @@ func TestBrief_AsInWindows(t *testing.T) {
 	d := pgtest.New(t)
 	r := historydb.NewReader(open(t, d.URL, 20*time.Second).DB)
 	now := time.Now().UTC().Truncate(time.Hour)
-	for _, at := range []time.Time{now.AddDate(0, 0, -1), now.Add(2 * time.Hour)} {
+	for _, at := range []time.Time{now.AddDate(0, 0, -1), now.Add(12 * time.Hour)} {
 		d.Exec(t, fmt.Sprintf(`INSERT INTO decision_logs (decision_id, ts, path, service, allowed, requested_by, labels, raw, source_topic, source_partition, source_offset, source_index)
 			SELECT chr(97 + n %% 26) || n, '%s'::timestamptz + n / 3 * interval '9 seconds', 'a/b', 'a', n %% 2 = 0, '10.0.0.1:' || n, jsonb_build_object('app', n %% 5), jsonb_build_object('n', n), 't', 0, n, 0
 			  FROM generate_series(1, 60) AS n`, at.Format(time.RFC3339)))
 	}
 	dice := rand.New(rand.NewPCG(1, 2))
-	times := []time.Time{now.AddDate(0, 0, -1).Add(-30 * time.Second), now.AddDate(0, 0, -1).Add(45 * time.Second), now.AddDate(0, 0, -1).Add(2 * time.Minute), now.Add(2 * time.Hour), now.Add(2*time.Hour + 90*time.Second), now.Add(5 * time.Hour)}
+	times := []time.Time{now.AddDate(0, 0, -1).Add(-30 * time.Second), now.AddDate(0, 0, -1).Add(45 * time.Second), now.AddDate(0, 0, -1).Add(2 * time.Minute), now.Add(12 * time.Hour), now.Add(12*time.Hour + 90*time.Second), now.Add(15 * time.Hour)}
 	pick := func() time.Time {
 		if i := dice.IntN(2 * len(times)); i < len(times) {
 			return times[i]
@@ -78,8 +78,9 @@ func TestBrief_WhatIsAskedMost(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	r := historydb.NewReader(open(t, d.URL, 20*time.Second).DB)
-	insert(t, d, "decision_logs", 0, 9, time.Now().Add(time.Hour))
-	later, far := time.Now().Add(10*time.Minute), time.Now().Add(48*time.Hour)
+	// All of it is hours ahead, as the tests below may wait for others.
+	insert(t, d, "decision_logs", 0, 9, time.Now().Add(12*time.Hour))
+	later, far := time.Now().Add(6*time.Hour), time.Now().Add(48*time.Hour)
 	for name, c := range map[string]struct {
 		f    reader.Filter
 		p    reader.Page
