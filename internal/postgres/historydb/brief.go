@@ -9,11 +9,9 @@ import (
 	"docket/internal/postgres/db"
 )
 
-// briefTime limits the statement of [page.brief]. Beyond it the page is searched for in windows that shrink.
+// briefTime limits the statement of [page.brief]. Beyond it the page is searched for in windows that shrink. All of it, with the
+// wait for a connection, may take three times as long.
 const briefTime = slowWindow
-
-// mostBrief limits all of it, with the wait for a connection.
-const mostBrief = time.Second
 
 // brief reads a page with one request, where a search takes six transactions or more. It looks through the first minute of the
 // page, or through all that is later than now. So it does if these fill the page, or are all that is asked for. It returns
@@ -34,8 +32,8 @@ func (p *page) brief(ctx context.Context) bool {
 	statement := `WITH i AS MATERIALIZED (` + keys + `) ` + columnsSQL + ` FROM i JOIN decision_logs d ON d.decision_id = i.decision_id AND d.ts = i.ts AND ` + s.within(to, &args) +
 		lookedIntoSQL + ` WHERE ` + db.Arg(&args, all) + `::bool OR (SELECT count(*) FROM i) > ` + db.Arg(&args, p.limit) + `::int ORDER BY i.ts` + way + `, i.decision_id COLLATE "C"` + way
 	var before, after layout
-	within := min(p.total/2, mostBrief)
-	err := p.r.limited(ctx, within, min(within*9/10, briefTime), pgx.ReadCommitted, func(b *pgx.Batch) {
+	within := min(p.total/2, 3*p.r.briefTime)
+	err := p.r.limited(ctx, within, min(within*9/10, p.r.briefTime), pgx.ReadCommitted, func(b *pgx.Batch) {
 		b.Queue(layoutSQL)
 		b.Queue(statement, args...)
 		b.Queue(layoutSQL)

@@ -19,7 +19,7 @@ import (
 func TestBrief_AsInWindows(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
-	r := historydb.NewReader(open(t, d.URL, 20*time.Second).DB)
+	r := historydb.NewReader(open(t, d.URL, 2*time.Minute).DB).Patient()
 	now := time.Now().UTC().Truncate(time.Hour)
 	for _, at := range []time.Time{now.AddDate(0, 0, -1), now.Add(12 * time.Hour)} {
 		d.Exec(t, fmt.Sprintf(`INSERT INTO decision_logs (decision_id, ts, path, service, allowed, requested_by, labels, raw, source_topic, source_partition, source_offset, source_index)
@@ -77,7 +77,7 @@ func asJSON(t *testing.T, f reader.Found) string {
 func TestBrief_WhatIsAskedMost(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
-	r := historydb.NewReader(open(t, d.URL, 20*time.Second).DB)
+	r := historydb.NewReader(open(t, d.URL, 2*time.Minute).DB).Patient()
 	// All of it is hours ahead, as the tests below may wait for others.
 	insert(t, d, "decision_logs", 0, 9, time.Now().Add(12*time.Hour))
 	later, far := time.Now().Add(6*time.Hour), time.Now().Add(48*time.Hour)
@@ -117,7 +117,7 @@ func insert(t *testing.T, d *pgtest.DB, into string, from, n int, at time.Time) 
 func TestBrief_WhileADayLeaves(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
-	r := historydb.NewReader(open(t, d.URL, 20*time.Second).DB)
+	r := historydb.NewReader(open(t, d.URL, 2*time.Minute).DB).Patient()
 	insert(t, d, "decision_logs", 0, 5, time.Now().Add(time.Hour))
 	if _, once := r.Brief(t.Context(), reader.Filter{}, reader.Page{Limit: 3}); !once {
 		t.Fatal("a full page of the newest was not read with one request")

@@ -56,6 +56,12 @@ func (r *Reader) Look(ctx context.Context, within time.Duration, scans bool, do 
 	return r.look(ctx, within, do)
 }
 
+// Patient lets a page of one request take a minute, as on a busy machine.
+func (r *Reader) Patient() *Reader {
+	r.briefTime = time.Minute
+	return r
+}
+
 // Brief reads a page with one request, as [Reader.Search] does first. It returns false if that does not do.
 func (r *Reader) Brief(ctx context.Context, f reader.Filter, p reader.Page) (found reader.Found, ok bool) {
 	after, err := parseCursor(p.After, p.Oldest)

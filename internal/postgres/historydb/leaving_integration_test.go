@@ -188,7 +188,7 @@ func TestLeaving_BetweenTwoStatements(t *testing.T) {
 	a := old(t)
 	a.settle()
 	a.rows(1, 40)
-	r := historydb.NewReader(open(t, a.URL, time.Minute).DB)
+	r := historydb.NewReader(open(t, a.URL, 2*time.Minute).DB).Patient()
 	minute := a.day.Add(time.Minute)
 	for name, ask := range map[string]func() ([]reader.Decision, error){
 		"an id": func() ([]reader.Decision, error) { return r.ByID(t.Context(), "d7") },
