@@ -158,7 +158,7 @@ func TestForwarded_TooLargeGoesBareOrOversize(t *testing.T) {
 			t.Errorf("what was too large with its headers came with %v", h)
 		}
 	}
-	eventually(t, patience, "the records behind it go on", func() error {
+	eventually(t, patience, "the records behind it are committed", func() error {
 		if lag, _, err := s.places.Lag(t.Context()); err != nil || lag != 0 {
 			return fmt.Errorf("lag %d, %v", lag, err)
 		}
