@@ -60,8 +60,9 @@ func (s Status) Read() (until time.Time, ok bool) {
 
 // Books is the ledger, asked for dead letters that may still become rows.
 type Books interface {
-	// Waiting counts the dead letters of a range that can still become rows, and those without a known time or path: the
-	// open ones, and closed ones whose retry is on its way. Known is false if there are others, or if they may not be read. Primary is false if the server may lack rows, as a standby does.
+	// Waiting counts the dead letters of a range that can still become rows, and those without a known time or path. These
+	// are the open ones, and closed ones whose retry is on its way. Known is false if there are others, or if they may
+	// not be read. Primary is false if the server may lack rows, as a standby does.
 	Waiting(ctx context.Context, r Range) (n int64, known, primary bool, err error)
 }
 

@@ -14,8 +14,8 @@ import (
 const briefTime = slowWindow
 
 // brief reads a page with one request, where a search takes six transactions or more. It looks through the first minute of the
-// page, or through all that is later than now. So it does if these fill the page, or are all that is asked for. It returns
-// false if they are not, or if a day is being archived.
+// page, or through all that is later than now. That is enough if it fills the page, or if nothing else is asked for. Otherwise,
+// and while a day is being archived, brief returns false, and the page has to be searched for.
 func (p *page) brief(ctx context.Context) bool {
 	s, to, all, ok := p.minute(time.Now())
 	if !ok {
@@ -28,7 +28,7 @@ func (p *page) brief(ctx context.Context) bool {
 	if s.oldest {
 		way = ""
 	}
-	// Of a page that does not do only the keys are read.
+	// If the minute does not fill the page, its keys alone are read.
 	statement := `WITH i AS MATERIALIZED (` + keys + `) ` + columnsSQL + ` FROM i JOIN decision_logs d ON d.decision_id = i.decision_id AND d.ts = i.ts AND ` + s.within(to, &args) +
 		lookedIntoSQL + ` WHERE ` + db.Arg(&args, all) + `::bool OR (SELECT count(*) FROM i) > ` + db.Arg(&args, p.limit) + `::int ORDER BY i.ts` + way + `, i.decision_id COLLATE "C"` + way
 	var before, after layout
