@@ -1,7 +1,6 @@
 package fallback_test
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -132,36 +131,6 @@ func littered(t *testing.T) *fstest.FS {
 	m.Plant(".1700000005_a_5.jsonl.gz.tmp", []byte("half"), 0o600, 1)
 	m.Plant("notes.txt", []byte("x"), 0o600, 1)
 	return m
-}
-
-func TestOpen_NoFileBlocksTheStart(t *testing.T) {
-	t.Parallel()
-	directory := map[fstest.Op]bool{fstest.OpReadDir: true, fstest.OpLock: true, fstest.OpStat: true, fstest.OpOpen: true, fstest.OpChmod: true, fstest.OpAny: true}
-	for _, op := range []fstest.Op{fstest.OpOpen, fstest.OpRead, fstest.OpReadDir, fstest.OpStat, fstest.OpRemove, fstest.OpSyncDir, fstest.OpClose, fstest.OpLock, fstest.OpAny} {
-		for _, errno := range fstest.Errnos {
-			for _, forever := range []bool{false, true} {
-				for n, more := 1, true; more; n++ {
-					m := littered(t)
-					m.Fail(fstest.Fault{Op: op, N: n, Err: errno, Forever: forever})
-					s, err := fallback.Open(cfg(), m, zerolog.Nop())
-					more = m.Reached()
-					m.Heal()
-					if err != nil && (!directory[op] || !errors.Is(err, errno)) {
-						t.Fatalf("%s %d %v: a file kept the spool from opening: %v", op, n, errno, err)
-					}
-					if err == nil {
-						if err := s.Close(); err != nil {
-							t.Fatal(err)
-						}
-					}
-					checkLittered(t, fmt.Sprint(op, n, errno), m)
-					if t.Failed() || n > 200 {
-						t.Fatalf("%s %d %v", op, n, errno)
-					}
-				}
-			}
-		}
-	}
 }
 
 // checkLittered checks that another start finds everything.

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -112,16 +113,21 @@ func TestRoles_AreThoseOfTheTable(t *testing.T) {
 	}
 	exercised := map[string]int{}
 	ranks := []string{"", "viewer", "auditor", "operator", "admin"}
+	still := newWorld(t)
+	still.withJobs(t)
 	for _, row := range permissions {
 		for rank, role := range ranks {
-			w := newWorld(t)
-			w.withJobs(t)
 			want := row.code
 			switch {
 			case role == "":
 				want = http.StatusUnauthorized
 			case rank < slices.Index(ranks, row.role):
 				want = http.StatusForbidden
+			}
+			w := still // neither a refusal nor a look changes it
+			if want < 400 && row.method != http.MethodGet {
+				w = newWorld(t)
+				w.withJobs(t)
 			}
 			a := w.ask(t, role, row.method, row.path, row.body)
 			if a.code != want {
@@ -196,6 +202,36 @@ func (w *world) withJobs(t *testing.T) {
 	for _, id := range []string{"2", "3"} {
 		if a := w.ask(t, "admin", "POST", "/jobs/"+id+"/stop", `{"reason":"r"}`); a.code != http.StatusOK {
 			t.Fatal(a)
+		}
+	}
+}
+
+// What holds answers against the document would notice one that is not in it.
+func TestDocument_RefusesAnotherAnswer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.ask(t, "viewer", http.MethodGet, "/dead-letters", "")
+	found, err := router()
+	if err != nil {
+		t.Fatal(err)
+	}
+	route, _, err := found.FindRoute(httptest.NewRequest(http.MethodGet, api.Prefix+"/dead-letters", http.NoBody))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := fits(route, a); err != nil {
+		t.Error(err)
+	}
+	for name, b := range map[string]answer{
+		"no list":          {a.code, a.header, `[]`},
+		"a field more":     {a.code, a.header, `{"invented":1,` + a.body[1:]},
+		"a field less":     {a.code, a.header, `{}`},
+		"of another kind":  {a.code, http.Header{"Content-Type": {"text/html"}}, a.body},
+		"not JSON":         {a.code, a.header, a.body + "x"},
+		"a problem's form": {http.StatusForbidden, http.Header{"Content-Type": {"application/problem+json"}}, `{"status":"403"}`},
+	} {
+		if fits(route, b) == nil {
+			t.Errorf("%s was taken", name)
 		}
 	}
 }

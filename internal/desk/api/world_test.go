@@ -2,11 +2,15 @@ package api_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +23,7 @@ import (
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"docket/internal/desk/api"
 	"docket/internal/history/archive"
@@ -40,6 +45,12 @@ func (l *lines) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.Write(p)
+}
+
+func (l *lines) Reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.b.Reset()
 }
 
 func (l *lines) String() string {
@@ -102,8 +113,8 @@ func calendar(context.Context) (archive.Calendar, error) {
 	}}, nil
 }
 
-// served is the served document, read by another library.
-var served = sync.OnceValues(func() (*openapi3.T, error) {
+// document is the served document.
+var document = sync.OnceValues(func() ([]byte, error) {
 	tokens, err := api.ParseTokens(everybody)
 	if err != nil {
 		return nil, err
@@ -118,8 +129,90 @@ var served = sync.OnceValues(func() (*openapi3.T, error) {
 	r.Header.Set("Authorization", "Bearer "+tokenOf("viewer"))
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
-	return openapi3.NewLoader().LoadFromData(w.Body.Bytes())
+	return w.Body.Bytes(), nil
 })
+
+// served is the served document, read by another library.
+var served = sync.OnceValues(func() (*openapi3.T, error) {
+	text, err := document()
+	if err != nil {
+		return nil, err
+	}
+	return openapi3.NewLoader().LoadFromData(text)
+})
+
+// shapes has the schemas of the document that answers were held against, by their place in it. The library that reads the
+// document compiles one for each answer, which takes longer than all else.
+var shapes = struct {
+	sync.Mutex
+	compiler *jsonschema.Compiler
+	of       map[string]*jsonschema.Schema
+}{of: map[string]*jsonschema.Schema{}}
+
+// shapeOf returns the schema at a place of the document.
+func shapeOf(keys ...string) (*jsonschema.Schema, error) {
+	place := "document#"
+	for _, k := range keys {
+		place += "/" + url.PathEscape(strings.NewReplacer("~", "~0", "/", "~1").Replace(k))
+	}
+	shapes.Lock()
+	defer shapes.Unlock()
+	if s := shapes.of[place]; s != nil {
+		return s, nil
+	}
+	if shapes.compiler == nil {
+		text, err := document()
+		if err != nil {
+			return nil, err
+		}
+		all, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+		if err != nil {
+			return nil, err
+		}
+		shapes.compiler = jsonschema.NewCompiler()
+		shapes.compiler.DefaultDraft(jsonschema.Draft2020)
+		shapes.compiler.AssertFormat()
+		if err := shapes.compiler.AddResource("document", all); err != nil {
+			return nil, err
+		}
+	}
+	s, err := shapes.compiler.Compile(place)
+	if err != nil {
+		return nil, err
+	}
+	shapes.of[place] = s
+	return s, nil
+}
+
+// fits checks a body against the schema that the document has for it.
+func fits(route *routers.Route, a answer) error {
+	status := strconv.Itoa(a.code)
+	response := route.Operation.Responses.Value(status)
+	if response == nil {
+		status, response = "default", route.Operation.Responses.Default()
+	}
+	if response == nil || len(response.Value.Content) == 0 {
+		return nil
+	}
+	kind := a.header.Get("Content-Type")
+	if content := response.Value.Content[kind]; content == nil {
+		return fmt.Errorf("the document has no %q", kind)
+	} else if content.Schema == nil || !strings.HasSuffix(kind, "json") {
+		return nil
+	}
+	if ref := response.Ref; ref != "" {
+		return fmt.Errorf("the document has the answer elsewhere, at %s", ref)
+	}
+	shape, err := shapeOf("paths", route.Path, strings.ToLower(route.Method), "responses", status, "content", kind, "schema")
+	if err != nil {
+		return err
+	}
+	value, err := jsonschema.UnmarshalJSON(strings.NewReader(a.body))
+	if err != nil {
+		return err
+	}
+	return shape.Validate(value)
+}
 
 var router = sync.OnceValues(func() (routers.Router, error) {
 	doc, err := served()
@@ -202,12 +295,12 @@ func (w *world) hold(t *testing.T, r *http.Request, body string, a answer) {
 		return
 	}
 	in := &openapi3filter.RequestValidationInput{Request: r, PathParams: params, Route: route, Options: &openapi3filter.Options{
-		AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, IncludeResponseStatus: true, RejectWhenRequestBodyNotSpecified: true}}
+		AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, IncludeResponseStatus: true, RejectWhenRequestBodyNotSpecified: true, ExcludeResponseBody: true}}
 	if err := openapi3filter.ValidateRequest(t.Context(), in); err != nil && a.code < 400 {
 		t.Errorf("%s %s gave %d to a request that the document does not allow: %v", r.Method, r.URL, a.code, err)
 	}
 	out := &openapi3filter.ResponseValidationInput{RequestValidationInput: in, Status: a.code, Header: a.header, Options: in.Options}
-	if err := openapi3filter.ValidateResponse(t.Context(), out.SetBodyBytes([]byte(a.body))); err != nil {
+	if err := cmp.Or(openapi3filter.ValidateResponse(t.Context(), out.SetBodyBytes([]byte(a.body))), fits(route, a)); err != nil {
 		t.Errorf("%s %s: the document does not have this answer, %d %s: %v", r.Method, r.URL, a.code, a.body, err)
 	}
 }

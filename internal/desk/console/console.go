@@ -7,6 +7,7 @@ package console
 import (
 	"crypto/rand"
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"sync/atomic"
@@ -72,13 +73,11 @@ func New(c Config, h *api.Handler, sessions session.Store, log zerolog.Logger) (
 		live: make(chan struct{}, max(1, h.MaxInFlight()/4)), public: make(chan struct{}, max(1, h.MaxInFlight()/4)), streams: newStreams(h.MaxInFlight() / 4), watching: newWatching(h.Inside(), c.Sight, c.Now, log), crossSite: http.NewCrossOriginProtection(),
 		exporting: make(chan struct{}, maxExports)}
 	_, _ = rand.Read(s.sealKey[:]) // it never fails
-	var err error
-	if s.assets, err = readAssets(); err != nil {
+	own, err := embedded()
+	if err != nil {
 		return nil, err
 	}
-	if s.pages, err = readPages(s.assets); err != nil {
-		return nil, err
-	}
+	s.assets, s.pages = own.assets, maps.Clone(own.pages)
 	for _, one := range s.table() {
 		s.screens[one.pattern] = one
 		s.mux.HandleFunc(one.pattern, s.serve(one))

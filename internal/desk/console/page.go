@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"docket/internal/desk/api"
@@ -55,6 +56,22 @@ type frame struct {
 type pages map[string]*template.Template
 
 var pageNames = []string{"login", "problem", "now", "decisions", "why", "columns", "compare", "rates", "flips", "subject", "where", "letters", "group", "dryrun", "letter", "job", "signin", "audit", "archive", "lanes", "check", "count", "edit", "proposal"}
+
+// files are what the program contains for browsers, ready for use.
+type files struct {
+	assets assets
+	pages  pages
+}
+
+// embedded reads them once, however many consoles a process has.
+var embedded = sync.OnceValues(func() (files, error) {
+	a, err := readAssets()
+	if err != nil {
+		return files{}, err
+	}
+	p, err := readPages(a)
+	return files{a, p}, err
+})
 
 func readPages(a assets) (pages, error) {
 	base, err := template.New("layout").Funcs(functions(a)).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html", "templates/tail.html")

@@ -95,33 +95,6 @@ func TestRows_ComeBackAsWritten(t *testing.T) {
 	}
 }
 
-func TestFind_ReadsFewPages(t *testing.T) {
-	t.Parallel()
-	all := lines(t, 40_000, 3)
-	d := write(t, Options{Subject: byHost, GroupRows: 20_000}, all)
-	d.since()
-	f := open(t, d)
-	if n, reads := d.since(); n > tail+1000 || reads > 2 {
-		t.Errorf("open: %d bytes in %d reads", n, reads)
-	}
-	for _, i := range []int{0, 19_999, 20_000, 31_234, 39_999} {
-		rows, err := f.Find(t.Context(), idOf(all[i]))
-		if err != nil || len(rows) != 1 || !bytes.Equal(rows[0].Line, all[i]) || rows[0].ID != idOf(all[i]) {
-			t.Fatalf("%d: %d rows, %v", i, len(rows), err)
-		}
-		ids := f.data(f.groups[0], f.layout.id).Length
-		if n, reads := d.since(); n > ids+700_000 || reads > 20 {
-			t.Errorf("%d bytes of %d in %d reads, of which ids have %d", n, len(d.data), reads, ids)
-		}
-	}
-	if rows, err := f.Find(t.Context(), "nobody"); err != nil || len(rows) > 0 {
-		t.Errorf("%v, %v", rows, err)
-	}
-	if n, reads := d.since(); n > 200 {
-		t.Errorf("a filter: %d bytes in %d reads", n, reads)
-	}
-}
-
 func idOf(line []byte) string { return string(line[16 : 16+36]) }
 
 // An id can have several times, in groups that are far from each other.

@@ -160,31 +160,6 @@ func askedOf(t *rapid.T, line []byte) (a asked) {
 }
 
 // A narrow search reads a part of the file.
-func TestSearch_ReadsFewPages(t *testing.T) {
-	t.Parallel()
-	all := lines(t, 40_000, 3)
-	d := write(t, Options{Subject: byHost, GroupRows: 20_000}, all)
-	f := open(t, d)
-	mid := askedAt(t, all[30_000])
-	for name, q := range map[string]struct {
-		q    Question
-		most int
-	}{
-		"another day":    {Question{Since: mid.Add(24 * time.Hour)}, 0},
-		"another path":   {Question{Paths: []string{"aaa/*"}}, 0},
-		"nobody":         {Question{Subject: "1.2.3.4.5", By: byHost}, 1000},
-		"a second":       {Question{Since: mid, Until: mid.Add(time.Millisecond)}, len(d.data) / 2},
-		"the newest row": {Question{}, len(d.data) / 2},
-	} {
-		d.since()
-		n := 0
-		err := f.Search(t.Context(), q.q, func(Row) (bool, error) { n++; return n < 20, nil })
-		if read, _ := d.since(); err != nil || int(read) > q.most {
-			t.Errorf("%s: %d rows, %d bytes of %d, %v", name, n, read, len(d.data), err)
-		}
-	}
-}
-
 func askedAt(t *testing.T, line []byte) time.Time {
 	t.Helper()
 	var a asked
