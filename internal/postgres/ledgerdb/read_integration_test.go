@@ -197,17 +197,20 @@ func randomFilter(random *rand.Rand) (f ledger.Filter) {
 	return f
 }
 
+// filters is how many are drawn. With the race detector there are fewer.
+var filters = 180
+
 func TestRead_ByFilter(t *testing.T) {
 	t.Parallel()
 	m := newModelled(t, 250, 7)
 	m.tried(t)
 	random := rand.New(rand.NewPCG(3, 4))
-	for i := range 180 {
+	for i := range filters {
 		switch i {
-		case 60:
+		case filters / 3:
 			m.few = 0
 			m.ReadAtMost(0)
-		case 120:
+		case filters * 2 / 3:
 			if err := m.Compact(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -216,7 +219,7 @@ func TestRead_ByFilter(t *testing.T) {
 		chosen := m.chosen(f)
 		m.seeList(t, f, chosen, 1+random.IntN(120))
 		m.seeGroups(t, f, chosen)
-		if i%50 == 0 {
+		if i%(filters/4) == 0 {
 			m.seeReport(t)
 		}
 	}

@@ -40,6 +40,8 @@ type DB struct {
 	// URL is for a superuser.
 	URL  string
 	Name string
+
+	sessions sessions
 }
 
 // New makes a database. A test without a server fails.
@@ -243,19 +245,25 @@ func exec(url, sql string, args ...any) (int64, error) {
 	return tag.RowsAffected(), err
 }
 
-// Exec runs SQL on a connection of its own, never read-only, and returns the number of affected rows. Without
+// Exec runs SQL in a session that is as new and never read-only, and returns the number of affected rows. Without
 // arguments it may be several statements, separated by semicolons.
 func (db *DB) Exec(t testing.TB, sql string, args ...any) int64 {
 	t.Helper()
-	n, err := exec(db.passing(t), sql, args...)
-	if err != nil {
+	ctx, cancel := context.WithTimeout(context.Background(), patience) // also in Cleanup, where the test's context is done
+	defer cancel()
+	var n int64
+	if err := db.sessions.with(ctx, t, db.passing(t), func(conn *pgx.Conn) error {
+		tag, err := conn.Exec(ctx, sql, args...)
+		n = tag.RowsAffected()
+		return err
+	}); err != nil {
 		t.Fatalf("%s: %v", sql, err)
 	}
 	return n
 }
 
 // passer is the application name of the harness's sessions for one statement. Such a session may end after it was
-// closed, so tests do not count it.
+// closed, or be kept for the next statement, so tests do not count it.
 const passer = "pgtest"
 
 // passing returns the URL of writable for one statement.
@@ -289,12 +297,7 @@ func (db *DB) Query(t testing.TB, sql string, dest ...any) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, db.passing(t))
-	if err != nil {
-		t.Fatalf("connect: %v", err)
-	}
-	defer func() { _ = conn.Close(ctx) }()
-	if err := conn.QueryRow(ctx, sql).Scan(dest...); err != nil {
+	if err := db.sessions.with(ctx, t, db.passing(t), func(conn *pgx.Conn) error { return conn.QueryRow(ctx, sql).Scan(dest...) }); err != nil {
 		t.Fatalf("%s: %v", sql, err)
 	}
 }

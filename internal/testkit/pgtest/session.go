@@ -1,0 +1,85 @@
+package pgtest
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// sessions are those that the harness keeps for its own statements. A new session costs the server more than most
+// statements.
+type sessions struct {
+	mu   sync.Mutex
+	idle []*session
+}
+
+type session struct {
+	*pgx.Conn
+	url   string
+	ended bool // the test that opened it is over
+}
+
+// with runs f in a session that nobody else has and that is as new. The session ends with the test, at the latest.
+func (s *sessions) with(ctx context.Context, t testing.TB, url string, f func(*pgx.Conn) error) error {
+	one := s.take(ctx, url)
+	if one == nil {
+		config, err := pgx.ParseConfig(url)
+		if err != nil {
+			return err
+		}
+		config.DefaultQueryExecMode = pgx.QueryExecModeDescribeExec // nothing is prepared that a reset would take away
+		conn, err := pgx.ConnectConfig(ctx, config)
+		if err != nil {
+			return err
+		}
+		one = &session{Conn: conn, url: url}
+		t.Cleanup(func() { s.end(one) })
+	}
+	err := f(one.Conn)
+	// Nothing of it may stay: a setting, a role, a lock, a temporary table.
+	if _, reset := one.Exec(ctx, `DISCARD ALL`); reset != nil {
+		_ = one.Close(ctx)
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if one.ended {
+		_ = one.Close(ctx)
+	} else {
+		s.idle = append(s.idle, one)
+	}
+	return err
+}
+
+// take returns a session that works, or nil.
+func (s *sessions) take(ctx context.Context, url string) *session {
+	for {
+		s.mu.Lock()
+		i := slices.IndexFunc(s.idle, func(one *session) bool { return one.url == url })
+		if i < 0 {
+			s.mu.Unlock()
+			return nil
+		}
+		one := s.idle[i]
+		s.idle = slices.Delete(s.idle, i, i+1)
+		s.mu.Unlock()
+		if one.Ping(ctx) == nil {
+			return one
+		}
+		_ = one.Close(ctx)
+	}
+}
+
+// end ends a session, at once or after the statement that has it.
+func (s *sessions) end(one *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one.ended = true
+	if i := slices.Index(s.idle, one); i >= 0 {
+		s.idle = slices.Delete(s.idle, i, i+1)
+		_ = one.Close(context.Background())
+	}
+}
