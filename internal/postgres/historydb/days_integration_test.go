@@ -118,6 +118,7 @@ func touches(t testing.TB, pg *pgtest.DB, do func(*historydb.Reader)) (scans map
 		return scans, blocks
 	}
 	quiet := func() { // a session tells what it did when it ends
+		pg.EndSessions()
 		for others := 1; others > 0; {
 			if err := conn.QueryRow(t.Context(), `SELECT count(*)::int FROM pg_stat_activity WHERE datname = current_database() AND backend_type IN ('client backend', 'autovacuum worker') AND pid <> pg_backend_pid()`).Scan(&others); err != nil {
 				t.Fatal(err)

@@ -197,20 +197,17 @@ func randomFilter(random *rand.Rand) (f ledger.Filter) {
 	return f
 }
 
-// filters is how many are drawn. With the race detector there are fewer.
-var filters = 180
-
 func TestRead_ByFilter(t *testing.T) {
 	t.Parallel()
 	m := newModelled(t, 250, 7)
 	m.tried(t)
 	random := rand.New(rand.NewPCG(3, 4))
-	for i := range filters {
+	for i := range 180 {
 		switch i {
-		case filters / 3:
+		case 60:
 			m.few = 0
 			m.ReadAtMost(0)
-		case filters * 2 / 3:
+		case 120:
 			if err := m.Compact(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -219,7 +216,7 @@ func TestRead_ByFilter(t *testing.T) {
 		chosen := m.chosen(f)
 		m.seeList(t, f, chosen, 1+random.IntN(120))
 		m.seeGroups(t, f, chosen)
-		if i%(filters/4) == 0 {
+		if i%50 == 0 {
 			m.seeReport(t)
 		}
 	}

@@ -73,6 +73,17 @@ func (s *sessions) take(ctx context.Context, url string) *session {
 	}
 }
 
+// EndSessions ends the sessions that the harness keeps between statements. A test needs it that waits until nobody else
+// has a session, or that reads statistics, which a session may keep to itself until it ends.
+func (db *DB) EndSessions() {
+	db.sessions.mu.Lock()
+	defer db.sessions.mu.Unlock()
+	for _, one := range db.sessions.idle {
+		_ = one.Close(context.Background())
+	}
+	db.sessions.idle = nil
+}
+
 // end ends a session, at once or after the statement that has it.
 func (s *sessions) end(one *session) {
 	s.mu.Lock()
