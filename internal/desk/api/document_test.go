@@ -206,7 +206,7 @@ func (w *world) withJobs(t *testing.T) {
 	}
 }
 
-// What holds answers against the document would notice one that is not in it.
+// The check of answers against the document would notice one that is not in it.
 func TestDocument_RefusesAnotherAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -368,7 +368,7 @@ func TestProblem_DatabaseAwayIs503(t *testing.T) {
 		{fmt.Errorf("list: %w", sqlError{"57P03"}), 503}, {&net.OpError{Op: "dial", Err: errors.New(marker)}, 503}, {sqlError{"42P01"}, 503},
 		{context.DeadlineExceeded, 503}, {context.Canceled, 503}, {sqlError{"23514"}, 500}, {errors.New(marker), 500}, {ledger.ErrLost, 409},
 	} {
-		w := newWorld(t) // of which an act that fails changes nothing
+		w := newWorld(t) // an act that fails changes nothing of it
 		w.book.err = c.err
 		w.store.Fail(c.err)
 		w.states.Fail(c.err)

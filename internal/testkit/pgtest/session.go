@@ -73,8 +73,8 @@ func (s *sessions) take(ctx context.Context, url string) *session {
 	}
 }
 
-// EndSessions ends the sessions that the harness keeps between statements. A test needs it that waits until nobody else
-// has a session, or that reads statistics, which a session may keep to itself until it ends.
+// EndSessions ends the sessions that the harness keeps between statements. It is for tests that wait until nobody else
+// has a session. It is also for those that read statistics, as a session may keep its own to itself until it ends.
 func (db *DB) EndSessions() {
 	db.sessions.mu.Lock()
 	defer db.sessions.mu.Unlock()
