@@ -31,27 +31,13 @@ func (p *page) brief(ctx context.Context) bool {
 	// If the minute does not fill the page, its keys alone are read.
 	statement := `WITH i AS MATERIALIZED (` + keys + `) ` + columnsSQL + ` FROM i JOIN decision_logs d ON d.decision_id = i.decision_id AND d.ts = i.ts AND ` + s.within(to, &args) +
 		lookedIntoSQL + ` WHERE ` + db.Arg(&args, all) + `::bool OR (SELECT count(*) FROM i) > ` + db.Arg(&args, p.limit) + `::int ORDER BY i.ts` + way + `, i.decision_id COLLATE "C"` + way
-	var before, after layout
+	var asked steady
 	within := min(p.total/2, 3*p.r.briefTime)
 	err := p.r.limited(ctx, within, min(within*9/10, p.r.briefTime), pgx.ReadCommitted, func(b *pgx.Batch) {
-		b.Queue(layoutSQL)
-		b.Queue(statement, args...)
-		b.Queue(layoutSQL)
-	}, func(answers pgx.BatchResults) (err error) {
-		if before, err = layoutOf(answers.Query()); err != nil {
-			return err
-		}
-		rows, err := answers.Query()
-		if err != nil {
-			return err
-		}
-		if p.decisions, err = of.collect(rows); err != nil {
-			return err
-		}
-		after, err = layoutOf(answers.Query())
-		return err
-	})
-	return err == nil && (all || len(p.decisions) > p.limit) && len(before.days) == 0 && before.same(after)
+		asked.ask(b, statement, args...)
+	}, func(answers pgx.BatchResults) error { return asked.read(answers, of) })
+	p.decisions = asked.found
+	return err == nil && (all || len(p.decisions) > p.limit) && asked.whole()
 }
 
 // minute is the first window of a page: from the place of the search to a time, zero: without an end. all says that nothing is

@@ -144,29 +144,14 @@ func (r *Reader) ByID(ctx context.Context, id string) (all []reader.Decision, er
 // byIDAtOnce is ByID with one request. It is enough if no day is being archived. Known is false if one is, or if it is not known.
 func (r *Reader) byIDAtOnce(ctx context.Context, id string) (all []reader.Decision, known bool, err error) {
 	of := payloads(ctx, true)
-	var before, after layout
+	var asked steady
 	err = r.atOnce(ctx, r.patience(ctx), pgx.ReadCommitted, func(b *pgx.Batch) {
-		b.Queue(layoutSQL)
-		b.Queue(decisionByIDSQL, of.ids, of.times, id)
-		b.Queue(layoutSQL)
-	}, func(answers pgx.BatchResults) (err error) {
-		if before, err = layoutOf(answers.Query()); err != nil {
-			return err
-		}
-		rows, err := answers.Query()
-		if err != nil {
-			return err
-		}
-		if all, err = of.collect(rows); err != nil {
-			return err
-		}
-		after, err = layoutOf(answers.Query())
-		return err
-	})
+		asked.ask(b, decisionByIDSQL, of.ids, of.times, id)
+	}, func(answers pgx.BatchResults) error { return asked.read(answers, of) })
 	if outOfTime(ctx, err) {
 		return nil, true, db.Clean("look for a decision", err)
 	}
-	return all, err == nil && len(before.days) == 0 && before.same(after), nil
+	return asked.found, err == nil && asked.whole(), nil
 }
 
 // Having returns the decisions of the table with one of the identities, with their payload.

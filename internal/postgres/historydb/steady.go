@@ -1,0 +1,41 @@
+package historydb
+
+import (
+	"github.com/jackc/pgx/v5"
+
+	"docket/internal/history/reader"
+)
+
+// steady reads decisions with one request, between two looks at the table's days.
+type steady struct {
+	before, after layout
+	found         []reader.Decision
+}
+
+// ask adds the statement to a request, and both looks.
+func (s *steady) ask(b *pgx.Batch, statement string, args ...any) {
+	b.Queue(layoutSQL)
+	b.Queue(statement, args...)
+	b.Queue(layoutSQL)
+}
+
+// read takes the answers.
+func (s *steady) read(answers pgx.BatchResults, of wanted) (err error) {
+	if s.before, err = layoutOf(answers.Query()); err != nil {
+		return err
+	}
+	rows, err := answers.Query()
+	if err != nil {
+		return err
+	}
+	if s.found, err = of.collect(rows); err != nil {
+		return err
+	}
+	s.after, err = layoutOf(answers.Query())
+	return err
+}
+
+// whole reports whether the statement saw all days: no day was being archived, and none was taken out meanwhile.
+func (s *steady) whole() bool {
+	return len(s.before.days) == 0 && s.before.same(s.after)
+}
