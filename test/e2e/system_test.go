@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,6 +28,7 @@ import (
 	"docket/internal/errclass"
 	"docket/internal/record/home"
 	"docket/internal/testkit/output"
+	"docket/internal/testkit/pgtest"
 	"docket/internal/testkit/testenv"
 	"docket/sample"
 )
@@ -73,6 +75,7 @@ type system struct {
 	env     []string
 	started int
 	former  bool // programs of the previous release take part
+	asking  pgtest.Sessions
 }
 
 // newSystem makes four topics, and a database that is migrated.
@@ -153,23 +156,33 @@ func (s *system) connect() *pgx.Conn {
 }
 
 func (s *system) dial() (*pgx.Conn, error) {
-	cfg, err := pgx.ParseConfig(s.dsn)
+	url, err := s.writable()
 	if err != nil {
 		return nil, err
 	}
-	cfg.RuntimeParams["default_transaction_read_only"] = "off" // whatever a test made of the database
-	return pgx.ConnectConfig(s.t.Context(), cfg)
+	return pgx.Connect(s.t.Context(), url)
 }
 
-// connected calls f with a connection that lasts as long as the call. A question that is repeated until its answer fits
-// would otherwise take all connections of the server, which other tests use too.
-func (s *system) connected(f func(*pgx.Conn) error) error {
-	conn, err := s.dial()
+// writable returns the URL of the database for the test itself, whatever it made of the database.
+func (s *system) writable() (string, error) {
+	u, err := url.Parse(s.dsn)
 	if err != nil {
-		return fmt.Errorf("connect to Postgres: %w", err)
+		return "", err
 	}
-	defer func() { _ = conn.Close(context.Background()) }() // the answer counts
-	return f(conn)
+	q := u.Query()
+	q.Set("default_transaction_read_only", "off")
+	u.RawQuery = q.Encode()
+	return u.String(), nil
+}
+
+// connected calls f with a connection that nobody else has meanwhile. A question that is repeated until its answer fits uses
+// the same one each time.
+func (s *system) connected(f func(*pgx.Conn) error) error {
+	url, err := s.writable()
+	if err != nil {
+		return err
+	}
+	return s.asking.With(s.t.Context(), s.t, url, f)
 }
 
 // scan reads one row into dest.

@@ -41,7 +41,7 @@ type DB struct {
 	URL  string
 	Name string
 
-	sessions sessions
+	sessions Sessions
 }
 
 // New makes a database. A test without a server fails.
@@ -252,7 +252,7 @@ func (db *DB) Exec(t testing.TB, sql string, args ...any) int64 {
 	ctx, cancel := context.WithTimeout(context.Background(), patience) // also in Cleanup, where the test's context is done
 	defer cancel()
 	var n int64
-	if err := db.sessions.with(ctx, t, db.passing(t), func(conn *pgx.Conn) error {
+	if err := db.sessions.With(ctx, t, db.passing(t), func(conn *pgx.Conn) error {
 		tag, err := conn.Exec(ctx, sql, args...)
 		n = tag.RowsAffected()
 		return err
@@ -297,7 +297,7 @@ func (db *DB) Query(t testing.TB, sql string, dest ...any) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if err := db.sessions.with(ctx, t, db.passing(t), func(conn *pgx.Conn) error { return conn.QueryRow(ctx, sql).Scan(dest...) }); err != nil {
+	if err := db.sessions.With(ctx, t, db.passing(t), func(conn *pgx.Conn) error { return conn.QueryRow(ctx, sql).Scan(dest...) }); err != nil {
 		t.Fatalf("%s: %v", sql, err)
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// sessions are those that the harness keeps for its own statements. A new session costs the server more than most
+// Sessions are those that a harness keeps for its own statements. A new session costs the server more than most
 // statements.
-type sessions struct {
+type Sessions struct {
 	mu   sync.Mutex
 	idle []*session
 }
@@ -22,8 +22,8 @@ type session struct {
 	ended bool // the test that opened it is over
 }
 
-// with runs f in a session that nobody else has and that is as new. The session ends with the test, at the latest.
-func (s *sessions) with(ctx context.Context, t testing.TB, url string, f func(*pgx.Conn) error) error {
+// With runs f in a session that nobody else has and that is as new. The session ends with the test, at the latest.
+func (s *Sessions) With(ctx context.Context, t testing.TB, url string, f func(*pgx.Conn) error) error {
 	one := s.take(ctx, url)
 	if one == nil {
 		config, err := pgx.ParseConfig(url)
@@ -55,7 +55,7 @@ func (s *sessions) with(ctx context.Context, t testing.TB, url string, f func(*p
 }
 
 // take returns a session that works, or nil.
-func (s *sessions) take(ctx context.Context, url string) *session {
+func (s *Sessions) take(ctx context.Context, url string) *session {
 	for {
 		s.mu.Lock()
 		i := slices.IndexFunc(s.idle, func(one *session) bool { return one.url == url })
@@ -85,7 +85,7 @@ func (db *DB) EndSessions() {
 }
 
 // end ends a session, at once or after the statement that has it.
-func (s *sessions) end(one *session) {
+func (s *Sessions) end(one *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one.ended = true
