@@ -75,7 +75,7 @@ type system struct {
 	env     []string
 	started int
 	former  bool // programs of the previous release take part
-	asking  pgtest.Sessions
+	asking  *pgtest.Sessions
 }
 
 // newSystem makes four topics, and a database that is migrated.
@@ -101,7 +101,7 @@ func partitioned(t *testing.T, kafka brokers, db *testenv.PostgresServer, n int3
 func bareSystem(t *testing.T, kafka brokers, dsn string, env ...string) *system {
 	t.Helper()
 	p := testenv.Prefix(t)
-	s := &system{t: t, kafka: kafka, dsn: dsn, ledger: conservation.NewProduced(), dir: t.TempDir()}
+	s := &system{t: t, kafka: kafka, dsn: dsn, ledger: conservation.NewProduced(), dir: t.TempDir(), asking: &pgtest.Sessions{}}
 	s.places = conservation.Places{
 		Brokers: kafka.Brokers(), DatabaseURL: dsn, Topic: p + "logs", Group: p + "docket", ParkingTopic: p + "parking",
 		ParkingGroup: p + "replay", DLQTopic: p + "dlq", ParkingDLQ: p + "parking-dlq",
