@@ -34,7 +34,9 @@ func (p *page) brief(ctx context.Context) bool {
 	var asked steady
 	within := min(p.total/2, 3*p.r.briefTime)
 	err := p.r.limited(ctx, within, min(within*9/10, p.r.briefTime), pgx.ReadCommitted, func(b *pgx.Batch) {
-		asked.ask(b, statement, args...)
+		b.Queue(layoutSQL)
+		b.Queue(statement, args...)
+		b.Queue(layoutSQL)
 	}, func(answers pgx.BatchResults) error { return asked.read(answers, of) })
 	p.decisions = asked.found
 	return err == nil && (all || len(p.decisions) > p.limit) && asked.whole()

@@ -146,7 +146,9 @@ func (r *Reader) byIDAtOnce(ctx context.Context, id string) (all []reader.Decisi
 	of := payloads(ctx, true)
 	var asked steady
 	err = r.atOnce(ctx, r.patience(ctx), pgx.ReadCommitted, func(b *pgx.Batch) {
-		asked.ask(b, decisionByIDSQL, of.ids, of.times, id)
+		b.Queue(layoutSQL)
+		b.Queue(decisionByIDSQL, of.ids, of.times, id)
+		b.Queue(layoutSQL)
 	}, func(answers pgx.BatchResults) error { return asked.read(answers, of) })
 	if outOfTime(ctx, err) {
 		return nil, true, db.Clean("look for a decision", err)

@@ -12,14 +12,7 @@ type steady struct {
 	found         []reader.Decision
 }
 
-// ask adds the statement to a request, and both looks.
-func (s *steady) ask(b *pgx.Batch, statement string, args ...any) {
-	b.Queue(layoutSQL)
-	b.Queue(statement, args...)
-	b.Queue(layoutSQL)
-}
-
-// read takes the answers.
+// read takes the answers to layoutSQL, to a statement, and to layoutSQL again.
 func (s *steady) read(answers pgx.BatchResults, of wanted) (err error) {
 	if s.before, err = layoutOf(answers.Query()); err != nil {
 		return err
