@@ -9,18 +9,14 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/history/reader"
-	"docket/internal/postgres/db"
 	"docket/internal/postgres/historydb"
 	"docket/internal/postgres/schema"
 	"docket/internal/record/decision"
@@ -395,85 +391,6 @@ func statsAre(t testing.TB, store reader.Store, q reader.StatsQuery, rows []pipe
 	}
 }
 
-func TestFollow_LateCommitOnce(t *testing.T) {
-	t.Parallel()
-	pg := pgtest.New(t)
-	db := open(t, pg.URL, 20*time.Second)
-	save(t, db, row("there", noon, `{"n":1}`))
-	follow := historydb.NewReader(db.DB)
-	var tail reader.Tail
-	next := func(limit int) (ids []string) {
-		t.Helper()
-		decisions, on, err := follow.Follow(t.Context(), reader.Filter{}, tail, limit, true)
-		if err != nil {
-			t.Fatal(err)
-		}
-		tail = on
-		for _, d := range decisions {
-			ids = append(ids, d.ID)
-		}
-		return ids
-	}
-	if got := next(10); got != nil {
-		t.Errorf("at the start: %v", got)
-	}
-	late, err := pgxConnect(t, pg.URL).Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = late.Rollback(context.WithoutCancel(t.Context())) }()
-	if _, err := late.Exec(t.Context(), `INSERT INTO decision_logs (decision_id, ts, raw, source_topic, source_partition, source_offset, source_index) VALUES ('late', now(), '{}', 't', 1, 1, 0)`); err != nil {
-		t.Fatal(err)
-	}
-	save(t, db, row("a", noon, `{"n":1}`), row("b", noon, `{"n":1}`))
-	save(t, db, row("c", noon.Add(-time.Hour), `{"n":1}`))
-	same(t, next(2), []string{"a", "b"})
-	same(t, next(10), []string{"c"})
-	for range 3 {
-		same(t, next(10), []string(nil))
-	}
-	if err := late.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	save(t, db, row("d", noon, `{"n":1}`))
-	same(t, next(10), []string{"late", "d"})
-	for range 3 {
-		same(t, next(10), []string(nil))
-	}
-}
-
-// TestFollow_PageEndsWithinAMoment: the rows of a transaction have one stored_at, and more of them than
-// are asked for at once.
-func TestFollow_PageEndsWithinAMoment(t *testing.T) {
-	t.Parallel()
-	pg := pgtest.New(t)
-	db := open(t, pg.URL, 20*time.Second)
-	var rows []pipeline.Row
-	var want []string
-	for i := range 9 {
-		want = append(want, fmt.Sprint("d-", i))
-		rows = append(rows, row(want[i], noon, `{"n":1}`))
-	}
-	save(t, db, rows...)
-	pg.Exec(t, `UPDATE decision_logs SET stored_at = date_trunc('hour', now()) - interval '2 hours'`) // no transaction is waited for so long
-	tail, err := historydb.NewReader(db.DB).ParseTail("1s" + strconv.FormatInt(time.Now().Add(-5*time.Hour).UnixMicro(), 36))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for range 8 {
-		decisions, on, err := historydb.NewReader(db.DB).Follow(t.Context(), reader.Filter{}, tail, 2, false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		tail = on
-		for _, d := range decisions {
-			got = append(got, d.ID)
-		}
-	}
-	same(t, got, want)
-}
-
 func pgxConnect(t testing.TB, url string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
@@ -610,92 +527,4 @@ func TestIndex_WhileTheTableIsWritten(t *testing.T) {
 	var parents int
 	pg.Query(t, `SELECT count(*)::int FROM pg_index WHERE indrelid = 'decision_logs'::regclass AND indisvalid`, &parents)
 	same(t, parents, 2)
-}
-
-// TestLook_ItsSettingsAlone: a question is run with its settings, and leaves none of them on the connection.
-func TestLook_ItsSettingsAlone(t *testing.T) {
-	t.Parallel()
-	d := open(t, pgtest.New(t).URL, 1)
-	r := historydb.NewReader(d.DB)
-	const shown = `SELECT concat_ws(' ', current_setting('statement_timeout'), current_setting('transaction_read_only'), current_setting('transaction_isolation'), current_setting('jit'),
-		current_setting('plan_cache_mode'), current_setting('max_parallel_workers_per_gather'), current_setting('enable_seqscan'), current_setting('enable_hashjoin'), current_setting('enable_mergejoin'))`
-	var before, after string
-	scan := func(into *string) func(context.Context, pgx.Tx) error {
-		return func(ctx context.Context, tx pgx.Tx) error { return tx.QueryRow(ctx, shown).Scan(into) }
-	}
-	if err := d.Pool().QueryRow(t.Context(), shown).Scan(&before); err != nil {
-		t.Fatal(err)
-	}
-	for scans, want := range map[bool]string{
-		false: "54s on repeatable read off force_custom_plan 0 off off off",
-		true:  "54s on repeatable read off force_custom_plan 0 on on on",
-	} {
-		var during string
-		if err := r.Look(t.Context(), time.Minute, scans, scan(&during)); err != nil || during != want {
-			t.Errorf("scans %v: %q, %v, want %q", scans, during, err, want)
-		}
-	}
-	if err := d.Pool().QueryRow(t.Context(), shown).Scan(&after); err != nil || after != before {
-		t.Errorf("afterwards %q, %v, before %q", after, err, before)
-	}
-}
-
-// TestAtOnce_ItsSettingsAlone has a request of a look leave nothing behind: neither a setting nor, after an error, a connection
-// that the pool has to close.
-func TestAtOnce_ItsSettingsAlone(t *testing.T) {
-	t.Parallel()
-	d := open(t, pgtest.New(t).URL, 1)
-	const shown = `SELECT concat_ws(' ', current_setting('statement_timeout'), current_setting('transaction_read_only'), current_setting('transaction_isolation'), current_setting('jit'),
-		current_setting('plan_cache_mode'), current_setting('enable_seqscan'))`
-	const settled = `SELECT concat_ws(' ', current_setting('statement_timeout'), current_setting('transaction_read_only'), current_setting('jit'), current_setting('plan_cache_mode'), current_setting('enable_seqscan')), pg_backend_pid()`
-	var before, during, after string
-	var pid, same int
-	if err := d.Pool().QueryRow(t.Context(), settled).Scan(&before, &pid); err != nil {
-		t.Fatal(err)
-	}
-	ask := func(sql string, read func(pgx.BatchResults) error) error {
-		return d.Pool().AcquireFunc(t.Context(), func(conn *pgxpool.Conn) error {
-			return db.AtOnce(t.Context(), conn.Conn(), time.Second, pgx.ReadCommitted, func(b *pgx.Batch) { b.Queue(sql) }, read)
-		})
-	}
-	if err := ask(shown, func(a pgx.BatchResults) error { return a.QueryRow().Scan(&during) }); err != nil || during != "1s on read committed off force_custom_plan off" {
-		t.Errorf("%q, %v", during, err)
-	}
-	own := errors.New("the caller's own")
-	for sql, want := range map[string]func(error) bool{
-		`SELECT 1 FROM no_such_table`: func(err error) bool {
-			s, ok := db.AsServerError(err)
-			return ok && s.SQLState() == pgerrcode.UndefinedTable
-		},
-		`SELECT pg_sleep(60)`: func(err error) bool {
-			s, ok := db.AsServerError(err)
-			return ok && s.SQLState() == pgerrcode.QueryCanceled
-		},
-		`SELECT 1`: func(err error) bool { return errors.Is(err, own) },
-	} {
-		// A pause of a second of the machine costs the connection, but not each time.
-		for try := 1; ; try++ {
-			if err := d.Pool().QueryRow(t.Context(), settled).Scan(&after, &pid); err != nil || after != before {
-				t.Fatalf("%q, %v, before %q", after, err, before)
-			}
-			err := ask(sql, func(a pgx.BatchResults) error {
-				if _, err := a.Exec(); err != nil {
-					return err
-				}
-				return own
-			})
-			if !want(err) {
-				t.Errorf("%s: %v", sql, err)
-			}
-			if err := d.Pool().QueryRow(t.Context(), settled).Scan(&after, &same); err != nil || after != before {
-				t.Errorf("after %s %q, %v, before %q", sql, after, err, before)
-			}
-			if same == pid {
-				break
-			}
-			if try == 5 {
-				t.Fatalf("%s costs the connection each time", sql)
-			}
-		}
-	}
 }
