@@ -13,6 +13,8 @@ import (
 const (
 	// jobFailures is how often in a row the probe, or the ledger, may fail before a job stops.
 	jobFailures = 3
+	// jobPatience is how long the ledger has to fail before a job stops: a database restarts in less.
+	jobPatience = 30 * time.Second
 	// resolvePortion limits the letters that are resolved in one transaction.
 	resolvePortion = 500
 	// handOverTime limits the time of handing a job over when the program stops.
@@ -31,6 +33,7 @@ type jobRun struct {
 	waits     string    // the reason for waiting, or empty
 	unprobed  int       // failed probes in a row
 	failed    int       // steps in a row that failed at the ledger
+	failing   time.Time // the first of them
 	judged    bool      // the first retries did not all fail alike
 	exhausted bool      // nothing matches any more
 }
@@ -125,8 +128,11 @@ func (c *jobRun) countFailure(err error) *ending {
 		}
 		return nil
 	}
-	if c.failed++; c.failed >= jobFailures {
-		return &ending{ledger.JobStopped, fmt.Sprintf("the ledger failed %d times in a row: %s; nothing more was done", jobFailures, code)}
+	if c.failed++; c.failed == 1 {
+		c.failing = time.Now()
+	}
+	if c.failed >= jobFailures && time.Since(c.failing) >= jobPatience {
+		return &ending{ledger.JobStopped, fmt.Sprintf("the ledger failed %d times in a row, for %v: %s; nothing more was done", c.failed, jobPatience, code)}
 	}
 	return nil
 }

@@ -303,13 +303,35 @@ func TestJobs_LedgerAwayStops(t *testing.T) {
 		b.mu.Lock()
 		b.fails = func(string) error { return away }
 		b.mu.Unlock()
-		settle(10 * time.Second)
+		settle(40 * time.Second)
 		b.mu.Lock()
 		b.fails = nil
 		b.mu.Unlock()
-		if j := until(t, b, id, ledger.JobStopped, 5*time.Second); j.Note != "the ledger failed 3 times in a row: network; nothing more was done" {
+		if j := until(t, b, id, ledger.JobStopped, 5*time.Second); !strings.HasPrefix(j.Note, "the ledger failed ") || !strings.HasSuffix(j.Note, " times in a row, for 30s: network; nothing more was done") {
 			t.Errorf("note %q", j.Note)
 		}
+	})
+}
+
+// A database that restarts stops no job.
+func TestJobs_LedgerAwayForSeconds(t *testing.T) {
+	t.Parallel()
+	inJobs(t, func(t *testing.T, play func(func(context.Context)) func()) {
+		b := newJobsBook(200)
+		id := b.job(ledger.Job{Rate: 5})
+		play(jobsDesk(b, "a", well))
+		play(func(ctx context.Context) { b.consumer(ctx, 100*time.Millisecond, always(ledger.SendingStored, "")) })
+		for range 3 {
+			settle(5 * time.Second)
+			b.mu.Lock()
+			b.fails = func(string) error { return errclass.As(errors.New("away"), errclass.CodeNetwork) }
+			b.mu.Unlock()
+			settle(20 * time.Second)
+			b.mu.Lock()
+			b.fails = nil
+			b.mu.Unlock()
+		}
+		until(t, b, id, ledger.JobDone, 2*time.Minute)
 	})
 }
 
