@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -66,11 +67,18 @@ func (s *Sessions) take(ctx context.Context, url string) *session {
 		one := s.idle[i]
 		s.idle = slices.Delete(s.idle, i, i+1)
 		s.mu.Unlock()
-		if one.Ping(ctx) == nil {
+		if one.answers(ctx) {
 			return one
 		}
-		_ = one.Close(ctx)
+		_ = one.Close(ctx) // its server is gone
 	}
+}
+
+// answers reports whether a session still works. Where a server was killed, nothing may ever come back.
+func (one *session) answers(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	return one.Ping(ctx) == nil
 }
 
 // EndSessions ends the sessions that the harness keeps between statements. It is for tests that wait until nobody else
