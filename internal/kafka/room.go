@@ -106,7 +106,12 @@ func (r *room) refuse(weight int64) {
 // low reports whether there is room again: for many records, and for the set that was refused.
 func (r *room) low() bool {
 	wanted := r.wanted.Load()
-	return r.used() <= r.most.Load()*3/4 && r.used()+wanted <= r.most.Load() && r.memory.may(r, wanted)
+	return r.fits(wanted) && r.memory.may(r, wanted)
+}
+
+// fits is low without the other sources.
+func (r *room) fits(wanted int64) bool {
+	return r.used() <= r.most.Load()*3/4 && r.used()+wanted <= r.most.Load()
 }
 
 // ease reports whether the room is no longer full, and notes it.
@@ -114,10 +119,15 @@ func (r *room) ease() bool {
 	r.opening.Lock()
 	r.forget()
 	r.opening.Unlock()
-	if r.full.Load() && r.low() {
+	wanted := r.wanted.Load()
+	switch {
+	case !r.full.Load():
+	case r.low():
 		r.wanted.Store(0)
 		r.full.Store(false)
 		r.memory.eased(r)
+	case wanted > 0 && r.fits(wanted): // its time as the first may be over, and the others need not know that it waits
+		r.memory.refused(r, wanted)
 	}
 	return !r.full.Load()
 }

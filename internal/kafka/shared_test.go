@@ -199,6 +199,34 @@ func TestMemory_FirstGoesBehindTheOthers(t *testing.T) {
 	})
 }
 
+// TestMemory_WaitsUntilItIsGiven has a source whose time as the first is over before the others gave anything back, as
+// on a busy machine. They have all that they want, and would keep it for as long as their partitions hold.
+func TestMemory_WaitsUntilItIsGiven(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := shared(32, 24, 8, 8)
+		low, urgent, bulk := r[0], r[1], r[2]
+		low.made.Store(24 + 4)
+		bulk.made.Store(8 + 21)
+		if urgent.may(8 + 21) {
+			t.Fatal("more than all is used")
+		}
+		for range 5 {
+			if time.Sleep(longestFirst + time.Millisecond); urgent.ease() {
+				t.Fatal("eased before there is room")
+			}
+			for _, other := range []*room{low, bulk} {
+				if other.ease() || !other.memory.pressed(other) {
+					t.Fatal("the other keeps what it borrowed")
+				}
+			}
+		}
+		if bulk.made.Store(8 + 15); !urgent.ease() || !urgent.may(8+21) {
+			t.Error("the set is refused although there is room")
+		}
+	})
+}
+
 // TestMemory_JoinsWhileOthersRead adds a source while another one looks at its room without the memory's lock.
 func TestMemory_JoinsWhileOthersRead(t *testing.T) {
 	t.Parallel()
