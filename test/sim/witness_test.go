@@ -164,7 +164,7 @@ func (wit *witness) attempts(p *process, pauses []time.Duration) (all []verify.A
 }
 
 // resumed finds a batch that was tried again although its last probe was refused. The probe has the time of one of
-// the batch's rows. Times that several decisions share prove nothing. The first row on a probe's connection is the
+// the batch's rows. A later one may be that of another batch of the same hour. Times that several decisions share prove nothing. The first row on a probe's connection is the
 // probe. Later ones may be decisions of another partition's batch, at their own times.
 func (wit *witness) resumed(p *process, shared map[int64]bool) (wrong []string) {
 	refused, asked := map[int64]*try{}, map[uint32]bool{}
@@ -179,7 +179,7 @@ func (wit *witness) resumed(p *process, shared map[int64]bool) (wrong []string) 
 			} else if t.passed {
 				maps.DeleteFunc(refused, func(at int64, p *try) bool {
 					v, _ := errclass.Lookup(p.code) // a fault of data may be one of the time: the probe is made at another time
-					return at == t.times[0] || v.Class == errclass.Data
+					return sameHour(at, t.times[0]) || v.Class == errclass.Data
 				})
 			}
 			continue
@@ -197,6 +197,11 @@ func (wit *witness) resumed(p *process, shared map[int64]bool) (wrong []string) 
 		}
 	}
 	return wrong
+}
+
+// sameHour compares two times in microseconds.
+func sameHour(a, b int64) bool {
+	return time.UnixMicro(a).UTC().Truncate(time.Hour).Equal(time.UnixMicro(b).UTC().Truncate(time.Hour))
 }
 
 // accused returns the error in dead-lettering a decision that the database refused. It must be refused alone, twice,

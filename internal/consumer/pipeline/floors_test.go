@@ -19,7 +19,7 @@ import (
 // A file uses only files before it.
 var floors = strings.Fields(`
 	ports.go config.go
-	decide.go classify.go cause.go flood.go item.go rowhint.go behind.go turn.go portion.go breaker.go election.go foresight.go progress.go large.go scratch.go
+	decide.go classify.go cause.go flood.go item.go rowhint.go behind.go turn.go portion.go breaker.go election.go rota.go foresight.go progress.go large.go scratch.go
 	process.go carrier.go lines.go report.go observe.go memory.go begin.go refused.go
 	decode.go further.go
 	tokens.go write.go probe.go hold.go locked.go route.go foresee.go confirm.go search.go

@@ -1,41 +1,55 @@
 package pipeline
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // hold waits until the database takes a known-good row again. Meanwhile nothing is parked, dead-lettered or
 // committed. Fetching for this partition stops, and the program stays a member of the group.
 func (c *carrier) hold(ctx context.Context, h Hold) error {
-	return c.waitUntil(ctx, h, func() (Hold, bool) {
+	at := medianTime(c.batch)
+	return c.waitUntil(ctx, h, func(h Hold) (Hold, bool) {
+		if answer, ok := c.awaitProbe(ctx, h, at); ok {
+			return answer.hold, answer.over
+		}
+		if ctx.Err() != nil || c.leaving() {
+			return h, false
+		}
 		err := c.probe(ctx)
 		f := facts{of: partitionHeld}
 		f.probedWith(ctx, err)
 		r := c.decide(f)
-		if r.then == goOn {
+		answer := probed{hold: h, over: r.then == goOn}
+		if answer.over {
 			c.parked.reset()
-			c.election.probed(true, c.cfg.ProbeInterval)
-			return h, true
+		} else {
+			answer.hold = holdFor(r, f, err)
 		}
-		now := holdFor(r, f, err)
-		c.election.probed(ctx.Err() == nil && !isAway(now), c.cfg.ProbeInterval)
-		return now, false
+		found := answer.over || ctx.Err() == nil && !isAway(answer.hold)
+		c.election.probed(found, c.cfg.ProbeInterval)
+		if found {
+			c.rota.tell(at, answer, c.cfg.ProbeInterval)
+		}
+		return answer.hold, answer.over
 	})
 }
 
-// waitUntil calls goOn until it returns true, at most a probe interval apart. It reports the reason, and again when
-// the reason changes.
-func (c *carrier) waitUntil(ctx context.Context, h Hold, goOn func() (Hold, bool)) error {
+// waitUntil calls goOn until it returns true. goOn waits and tries again. It returns the reason to hold on, or the one
+// that it was given. waitUntil reports the reason, and again when the reason changes.
+func (c *carrier) waitUntil(ctx context.Context, h Hold, goOn func(Hold) (Hold, bool)) error {
 	defer c.a.Hold()()
 	tell := c.tellHold(h)
 	defer func() { tell() }()
 	for {
-		if c.await(ctx, h); ctx.Err() != nil || c.leaving() {
+		now, ok := goOn(h)
+		switch {
+		case ok:
+			return nil
+		case ctx.Err() != nil || c.leaving():
 			return errLeft
 		}
-		now, ok := goOn()
-		if ok {
-			return nil
-		}
-		if now.Event() != h.Event() || now.Code != h.Code {
+		if !now.same(h) {
 			tell()
 			h = now
 			tell = c.tellHold(h)
@@ -52,13 +66,13 @@ func (c *carrier) tellHold(h Hold) (release func()) {
 // isAway reports whether the database is away or takes no writes.
 func isAway(h Hold) bool { return h.Reason == ReasonDatabaseAway || h.Reason == ReasonReadOnly }
 
-// await waits for the next probe of a hold.
-func (c *carrier) await(ctx context.Context, h Hold) {
-	if !isAway(h) {
-		c.pause(ctx, c.cfg.ProbeInterval)
-		return
-	}
+// awaitProbe waits for the next probe of a hold. It returns true with the answer if another partition probed.
+func (c *carrier) awaitProbe(ctx context.Context, h Hold, at time.Time) (probed, bool) {
 	defer c.rest()()
 	c.turn.release()
-	c.election.wait(ctx, c.a.Leaving(), c.cfg.ProbeInterval)
+	if isAway(h) {
+		c.election.wait(ctx, c.a.Leaving(), c.cfg.ProbeInterval)
+		return probed{}, false
+	}
+	return c.rota.wait(ctx, c.a.Leaving(), at, h, c.cfg.ProbeInterval)
 }

@@ -130,6 +130,9 @@ func (h Hold) Event() Hold {
 	return Hold{Reason: h.Reason}
 }
 
+// same reports whether two holds are one to an operator.
+func (h Hold) same(other Hold) bool { return h.Event() == other.Event() && h.Code == other.Code }
+
 // Reasons of a hold.
 const (
 	ReasonDatabaseAway    = "database_away"    // it fails for the moment, and enough batches were parked

@@ -25,6 +25,7 @@ type process struct {
 	portion   portion
 	foresight foresight
 	election  election
+	rota      rota
 	inHand    inHand
 	larges    [2]chan struct{} // each holds one while a partition has a large record in hand: of the low lanes, of the urgent one
 	scratches chan *scratch    // not used by any batch

@@ -37,7 +37,10 @@ func (c *carrier) settle(ctx context.Context, items []*item) error {
 		return ctx.Err()
 	}
 	h := withHint(Hold{Reason: ReasonNoHome, Hint: "check the brokers and the spool: Kafka does not accept the record, and the spool is off, full or failing"}, out)
-	return c.waitUntil(ctx, h, func() (Hold, bool) {
+	return c.waitUntil(ctx, h, func(h Hold) (Hold, bool) {
+		if c.pause(ctx, c.cfg.ProbeInterval); ctx.Err() != nil || c.leaving() {
+			return h, false
+		}
 		for _, l := range out {
 			l.record.Timestamp = c.now() // its topic's retention counts from the forwarding
 		}
