@@ -13,7 +13,7 @@ import (
 const (
 	// jobFailures is how often in a row the probe, or the ledger, may fail before a job stops.
 	jobFailures = 3
-	// jobPatience is how long the ledger has to fail before a job stops: a database restarts in less.
+	// jobPatience is how long the steps of a job have to fail before it stops.
 	jobPatience = 30 * time.Second
 	// resolvePortion limits the letters that are resolved in one transaction.
 	resolvePortion = 500
@@ -49,6 +49,12 @@ type errProbe struct{ err error }
 
 func (e *errProbe) Error() string { return "probe the table: " + e.err.Error() }
 func (e *errProbe) Unwrap() error { return e.err }
+
+// errLease says that the ledger did not renew the lease. It may be away, and without its lease the job does nothing.
+type errLease struct{ err error }
+
+func (e *errLease) Error() string { return e.err.Error() }
+func (e *errLease) Unwrap() error { return e.err }
 
 // carry carries out a job until it ends, has another owner, or ctx ends.
 func (j *Jobs) carry(ctx context.Context, job ledger.Job) {
@@ -103,7 +109,7 @@ func (c *jobRun) step(ctx context.Context) (end *ending, more bool, err error) {
 func (c *jobRun) keep(ctx context.Context) error {
 	job, err := c.book.KeepJob(ctx, c.job.ID, c.cfg.Holder, c.note(), c.cfg.Lease)
 	if err != nil {
-		return fmt.Errorf("keep job %d: %w", c.job.ID, err)
+		return &errLease{fmt.Errorf("keep job %d: %w", c.job.ID, err)}
 	}
 	if job.State != ledger.JobRunning {
 		return fmt.Errorf("keep job %d, which is %s: %w", c.job.ID, job.State, ledger.ErrLost)
@@ -117,7 +123,8 @@ func (c *jobRun) keep(ctx context.Context) error {
 	return nil
 }
 
-// countFailure counts failures, and stops the job after too many.
+// countFailure counts failures, and stops the job after too many. While the ledger is away nothing counts: once it is
+// back, this desk continues the job, or another does whose turn comes first.
 func (c *jobRun) countFailure(err error) *ending {
 	code := errclass.Classify(err).Code
 	c.log.Warn().Err(err).Int64("job", c.job.ID).Msg("job step failed")
@@ -126,6 +133,10 @@ func (c *jobRun) countFailure(err error) *ending {
 		if c.unprobed++; c.unprobed >= jobFailures {
 			return &ending{ledger.JobStopped, fmt.Sprintf("the table refused a known-good row %d times in a row: %s; nothing more was sent", jobFailures, code)}
 		}
+		return nil
+	}
+	if _, ok := errors.AsType[*errLease](err); ok {
+		c.failed, c.heard = 0, time.Now() // nobody can have told
 		return nil
 	}
 	if c.failed++; c.failed == 1 {

@@ -291,7 +291,7 @@ func TestJobs_ThreeFailedProbesStop(t *testing.T) {
 	}
 }
 
-func TestJobs_LedgerAwayStops(t *testing.T) {
+func TestJobs_LedgerFailsStops(t *testing.T) {
 	t.Parallel()
 	inJobs(t, func(t *testing.T, play func(func(context.Context)) func()) {
 		b := newJobsBook(1000)
@@ -299,34 +299,39 @@ func TestJobs_LedgerAwayStops(t *testing.T) {
 		play(jobsDesk(b, "a", well))
 		play(func(ctx context.Context) { b.consumer(ctx, 100*time.Millisecond, always(ledger.SendingStored, "")) })
 		settle(10 * time.Second)
-		away := errclass.As(errors.New("away"), errclass.CodeNetwork)
+		refused := errclass.As(errors.New("refused"), errclass.CodeNetwork)
 		b.mu.Lock()
-		b.fails = func(string) error { return away }
+		b.fails = func(act string) error {
+			if act == "retry" {
+				return refused
+			}
+			return nil
+		}
 		b.mu.Unlock()
-		settle(40 * time.Second)
-		b.mu.Lock()
-		b.fails = nil
-		b.mu.Unlock()
-		if j := until(t, b, id, ledger.JobStopped, 5*time.Second); !strings.HasPrefix(j.Note, "the ledger failed ") || !strings.HasSuffix(j.Note, " times in a row, for 30s: network; nothing more was done") {
+		settle(25 * time.Second)
+		if j := b.see(id); j.State != ledger.JobRunning {
+			t.Errorf("after 25 s it is %s: %s", j.State, j.Note)
+		}
+		if j := until(t, b, id, ledger.JobStopped, 10*time.Second); !strings.HasPrefix(j.Note, "the ledger failed ") || !strings.HasSuffix(j.Note, " times in a row, for 30s: network; nothing more was done") {
 			t.Errorf("note %q", j.Note)
 		}
 	})
 }
 
-// A database that restarts stops no job.
-func TestJobs_LedgerAwayForSeconds(t *testing.T) {
+// A database that is away stops no job, however long.
+func TestJobs_LedgerAwayStopsNothing(t *testing.T) {
 	t.Parallel()
 	inJobs(t, func(t *testing.T, play func(func(context.Context)) func()) {
 		b := newJobsBook(200)
 		id := b.job(ledger.Job{Rate: 5})
 		play(jobsDesk(b, "a", well))
 		play(func(ctx context.Context) { b.consumer(ctx, 100*time.Millisecond, always(ledger.SendingStored, "")) })
-		for range 3 {
+		for _, away := range []time.Duration{20 * time.Second, 40 * time.Second, 20 * time.Minute} {
 			settle(5 * time.Second)
 			b.mu.Lock()
 			b.fails = func(string) error { return errclass.As(errors.New("away"), errclass.CodeNetwork) }
 			b.mu.Unlock()
-			settle(20 * time.Second)
+			settle(away)
 			b.mu.Lock()
 			b.fails = nil
 			b.mu.Unlock()
