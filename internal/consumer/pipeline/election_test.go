@@ -64,8 +64,15 @@ func (o *outage) waitOut(t *testing.T, partitions int32) *watcher {
 	w := newWorld(func(w *world) { w.config.Turns = lanes.New(lanes.Alone(4)) })
 	p := New(w.config, &shelf{write: o.write, probe: o.probe}, w.kafka, w.spool, w.told, zerolog.Nop())
 	p.Away(true)
+	runAll(t, p, several(t, partitions, 2))
+	return w.told
+}
+
+// runAll carries all batches of these partitions.
+func runAll(t *testing.T, p *Pipeline, partitions []numbered) {
+	t.Helper()
 	var all sync.WaitGroup
-	for _, part := range several(t, partitions, 2) {
+	for _, part := range partitions {
 		all.Go(func() {
 			if err := p.Run(t.Context(), part); err != nil {
 				t.Error(err)
@@ -73,7 +80,6 @@ func (o *outage) waitOut(t *testing.T, partitions int32) *watcher {
 		})
 	}
 	all.Wait()
-	return w.told
 }
 
 func TestElection_FirstRowComesSoon(t *testing.T) {

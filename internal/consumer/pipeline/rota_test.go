@@ -43,15 +43,7 @@ func TestRota_OneProbeForAll(t *testing.T) {
 		db := &tableless{created: began.Add(10*time.Minute + time.Millisecond)}
 		w := newWorld()
 		p := New(w.config, &shelf{write: func(context.Context, int32) error { return db.fails() }, probe: db.probe}, w.kafka, w.spool, w.told, zerolog.Nop())
-		var all sync.WaitGroup
-		for _, part := range several(t, partitions, 1) {
-			all.Go(func() {
-				if err := p.Run(t.Context(), part); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		all.Wait()
+		runAll(t, p, several(t, partitions, 1))
 		if late := time.Since(db.created); late > w.config.ProbeInterval {
 			t.Errorf("the last row came %v after the table, an interval is %v", late, w.config.ProbeInterval)
 		}
