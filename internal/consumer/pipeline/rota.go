@@ -111,7 +111,7 @@ func (r *rota) tell(at time.Time, answer probed, interval time.Duration) {
 	})
 }
 
-// keep takes out of an hour whom stays does not name, and lets the first one know its place. The caller has r.mu.
+// keep removes the partitions of an hour that do not stay, and wakes the first one of the others. The caller has r.mu.
 func (r *rota) keep(at time.Time, mine *hour, stays func(*holder) bool) {
 	mine.queue = slices.DeleteFunc(mine.queue, func(one *holder) bool { return !stays(one) })
 	if len(mine.queue) == 0 {
