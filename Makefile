@@ -139,7 +139,7 @@ bench: engine images ## Measure Docket beside COPY, with goals (N=1000000 ROUNDS
 	@N='$(N)' LETTERS='$(LETTERS)' ROUNDS='$(ROUNDS)' REPEAT='$(REPEAT)' SEED='$(SEED)' ONLY='$(ONLY)' LONG='$(LONG)' GROWTH='$(GROWTH)' FILLER='$(FILLER)' PEERS='$(PEERS)' PEER='$(PEER)' AGAINST='$(AGAINST)' PROFILE='$(abspath $(PROFILE))' OUT='$(OUT)' build/bench
 
 .PHONY: bench-peers
-bench-peers: engine images ## Measure Docket beside other workers; needs Java 17 and Maven (N=1000000 ROUNDS=5 PEER=spring,debezium,redpanda OUT=file.md)
+bench-peers: engine images ## Measure Docket beside other workers; needs Java 17 and Maven (N=1000000 ROUNDS=5 PEER=spring,debezium,redpanda,telegraf,flink OUT=file.md)
 	@N='$(N)' ROUNDS='$(ROUNDS)' REPEAT='$(REPEAT)' SEED='$(SEED)' ONLY=peers PEER='$(PEER)' OUT='$(OUT)' build/bench
 
 .PHONY: bench-micro

@@ -14,7 +14,7 @@ func Sections() []string {
 }
 
 // Peers are the workers of others that Docket is compared with, by their folder in peers.
-func Peers() []string { return []string{"spring", "debezium", "redpanda"} }
+func Peers() []string { return []string{"spring", "debezium", "redpanda", "telegraf", "flink"} }
 
 // Options say what is measured and how often.
 type Options struct {

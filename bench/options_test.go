@@ -67,11 +67,11 @@ func TestPeers_AllUnlessNamed(t *testing.T) {
 
 func TestParseOptions_AllFaultsAtOnce(t *testing.T) {
 	t.Parallel()
-	_, err := ParseOptions(from(map[string]string{"N": "many", "ROUNDS": "0", "ONLY": "drains", "LONG": "yes", "SEED": "-1", "PEER": "flink"}))
+	_, err := ParseOptions(from(map[string]string{"N": "many", "ROUNDS": "0", "ONLY": "drains", "LONG": "yes", "SEED": "-1", "PEER": "storm"}))
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	for _, name := range []string{"N is", "ROUNDS is", "drains", "LONG is", "SEED is", "flink"} {
+	for _, name := range []string{"N is", "ROUNDS is", "drains", "LONG is", "SEED is", "storm"} {
 		if !strings.Contains(err.Error(), name) {
 			t.Errorf("%q is not named in: %v", name, err)
 		}

@@ -14,15 +14,21 @@ type Peer struct {
 	Times  float64 // how many times its rate Docket's should be
 	Ends   []int   // exit codes after SIGTERM, but 0
 	What   string  // a note for the reader of its line
+	// Placeless says that the worker cannot have the partition and the offset of a record, so its rows do not say where they came from.
+	Placeless bool
+	// TextJSON says that the worker cannot write jsonb, so that its table has columns of json, which check the text and keep it.
+	TextJSON bool
 }
 
 // terminated is what a shell says of a process that SIGTERM ended, and what a JVM ends with after its shutdown hooks.
 const terminated = 128 + 15
 
 var peers = []Peer{
-	{Folder: "spring", Name: "Spring Boot, spring-kafka", Times: 2.3, Ends: []int{terminated}, What: "batch listener, JdbcTemplate.batchUpdate"},
-	{Folder: "debezium", Name: "Debezium JDBC sink on Kafka Connect", Times: 3.6, Ends: []int{terminated}, What: "unnest, upsert, with a transformation made for it"},
-	{Folder: "redpanda", Name: "stand-in for Redpanda Connect", Times: 3.2, What: "its engine with an input and an output of our own, as the Redpanda Connect module could not be had"},
+	{Folder: "spring", Name: "Spring Boot, spring-kafka", Times: 3, Ends: []int{terminated}, What: "batch listener, JdbcTemplate.batchUpdate"},
+	{Folder: "debezium", Name: "Debezium JDBC sink on Kafka Connect", Times: 4.5, Ends: []int{terminated}, What: "unnest, upsert, with a transformation made for it"},
+	{Folder: "redpanda", Name: "stand-in for Redpanda Connect", Times: 4.5, What: "its engine with an input and an output of our own, as the Redpanda Connect module could not be had"},
+	{Folder: "telegraf", Name: "Telegraf", Times: 1.5, Placeless: true, TextJSON: true, What: "COPY; one record that cannot be stored loses its whole batch"},
+	{Folder: "flink", Name: "Apache Flink", Times: 3, Ends: []int{terminated}, What: "JDBC sink, offsets with each checkpoint"},
 }
 
 // PeerIn is the peer of a folder.

@@ -22,6 +22,17 @@ const (
 	peerFolder  = "peers" // from the folder of this package
 )
 
+// toTextJSON puts a table with columns of json into the place of Docket's, which waits under another name. A place in Kafka that is not
+// given is 0 there.
+var toTextJSON = []string{
+	"ALTER TABLE decision_logs RENAME TO decision_logs_of_docket",
+	"CREATE TABLE decision_logs (LIKE decision_logs_of_docket INCLUDING ALL)",
+	"ALTER TABLE decision_logs ALTER labels TYPE json, ALTER bundles TYPE json, ALTER raw TYPE json",
+	"ALTER TABLE decision_logs ALTER source_partition SET DEFAULT 0, ALTER source_offset SET DEFAULT 0, ALTER source_index SET DEFAULT 0",
+}
+
+var fromTextJSON = []string{"DROP TABLE decision_logs", "ALTER TABLE decision_logs_of_docket RENAME TO decision_logs"}
+
 // peers compares Docket with the workers of others, each draining the same topic into the same empty table.
 func (b *bench) peers(ctx context.Context) error {
 	t, err := b.logs(ctx)
@@ -35,21 +46,32 @@ func (b *bench) peers(ctx context.Context) error {
 	if _, err := b.drained(ctx, load{topic: t}); err != nil { // warms up the servers, and makes the rows with which those of the peers are compared
 		return fmt.Errorf("first drain: %w", err)
 	}
-	rows, err := b.fingerprint(ctx)
-	if err != nil {
-		return err
-	}
-	acts := []func() error{func() error {
-		_, err := b.measure(ctx, besidePeers, func(ctx context.Context) (Run, error) {
-			return b.seenDraining(ctx, t, rows, besidePeers, b.startDocket)
-		})
-		return err
-	}}
-	for _, p := range built {
-		acts = append(acts, func() error {
-			_, err := b.measure(ctx, p.Name, func(ctx context.Context) (Run, error) { return b.seenDraining(ctx, t, rows, p.Name, b.startPeer(p)) })
+	want := map[bool]int64{}
+	for _, placeless := range []bool{false, true} {
+		if want[placeless], err = b.fingerprint(ctx, placeless); err != nil {
 			return err
-		})
+		}
+	}
+	against := func(p Peer, start starter) func() error {
+		return func() error {
+			_, err := b.measure(ctx, p.Name, func(ctx context.Context) (run Run, err error) {
+				if p.TextJSON {
+					if err := b.sql(ctx, toTextJSON...); err != nil {
+						return run, err
+					}
+					defer func() { err = errors.Join(err, b.sql(context.WithoutCancel(ctx), fromTextJSON...)) }()
+				}
+				if run, err = b.seenDraining(ctx, t, start); err != nil {
+					return run, err
+				}
+				return run, b.sameRows(ctx, want[p.Placeless], p)
+			})
+			return err
+		}
+	}
+	acts := []func() error{against(Peer{Name: besidePeers}, b.startDocket)}
+	for _, p := range built {
+		acts = append(acts, against(p, b.startPeer(p)))
 	}
 	broken := b.rounds(b.Rounds, acts...)
 	for _, folder := range b.Peers { // also what was measured before something broke
@@ -170,7 +192,7 @@ func isOneProgram(p *process) error {
 }
 
 // seenDraining lets a worker drain a topic into the empty table, watching the table alone.
-func (b *bench) seenDraining(ctx context.Context, t topic, rows int64, name string, start starter) (run Run, err error) {
+func (b *bench) seenDraining(ctx context.Context, t topic, start starter) (run Run, err error) {
 	if err := b.emptied(ctx); err != nil {
 		return run, err
 	}
@@ -202,10 +224,7 @@ func (b *bench) seenDraining(ctx context.Context, t topic, rows int64, name stri
 	if run.Peak, err = peakMemory(p.pid()); err != nil {
 		return run, err
 	}
-	if err := errors.Join(account(ctx), p.stop(), b.counted(ctx, int64(t.decisions))); err != nil {
-		return run, err
-	}
-	return run, b.sameRows(ctx, rows, name)
+	return run, errors.Join(account(ctx), p.stop(), b.counted(ctx, int64(t.decisions)))
 }
 
 // runOf is what the sightings say.
@@ -223,24 +242,29 @@ func runOf(s Sightings, p *process) (run Run, err error) {
 	}, nil
 }
 
-// fingerprint is a number that is the same for the same rows, whoever wrote them in whatever order; the time of writing is left out.
-func (b *bench) fingerprint(ctx context.Context) (int64, error) {
+// fingerprint is a number that is the same for the same rows, whoever wrote them in whatever order. The time of writing is left out.
+// So is the place in Kafka, if it is placeless.
+func (b *bench) fingerprint(ctx context.Context, placeless bool) (int64, error) {
+	place := ", source_partition, source_offset"
+	if placeless {
+		place = ""
+	}
 	return b.number(ctx, `SELECT (sum(hashtextextended(ROW(decision_id, ts, path, allowed, requested_by, req_id, opa_id, opa_version, service,
-		labels, bundles, raw, source_topic, source_partition, source_offset, source_index)::text, 0)::numeric) % 1000000000000000000)::bigint FROM decision_logs`)
+		labels::jsonb, bundles::jsonb, raw::jsonb, source_topic, source_index`+place+`)::text, 0)::numeric) % 1000000000000000000)::bigint FROM decision_logs`)
 }
 
 // sameRows sees, at the first run of each worker, that its rows are Docket's.
-func (b *bench) sameRows(ctx context.Context, want int64, name string) error {
-	if b.columns[name] {
+func (b *bench) sameRows(ctx context.Context, want int64, p Peer) error {
+	if b.columns[p.Name] {
 		return nil
 	}
-	got, err := b.fingerprint(ctx)
+	got, err := b.fingerprint(ctx, p.Placeless)
 	if err != nil {
 		return err
 	}
 	if got != want {
 		return errors.New("the rows are not those that Docket writes of the same topic")
 	}
-	b.columns[name] = true
+	b.columns[p.Name] = true
 	return nil
 }

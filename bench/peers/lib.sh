@@ -6,15 +6,18 @@ here=$(cd "$(dirname "$0")" && pwd)
 
 say() { printf '%s: %s\n' "$(basename "$here")" "$*" >&2; }
 
+# shared are files of other peers, from the folder of all peers, that are sources of this one as well; they come to the same place.
+shared=()
+
 # built FOLDER COMMAND... runs COMMAND with a copy of the peer's sources as its working folder, to put what it makes into FOLDER,
 # unless FOLDER already has what was made of the same sources. One caller at a time. Only a whole build leaves its mark.
 built() {
-	local folder=$1 sources
+	local folder=$1 sources file
 	shift
 	mkdir -p "$folder"
 	exec 9>"$folder.lock"
 	flock 9
-	sources=$(cd "$here" && find . ../lib.sh -type f -not -path './target/*' -print0 | sort -z | xargs -0 sha256sum | sha256sum | cut -d' ' -f1)
+	sources=$(cd "$here" && find . ../lib.sh "${shared[@]/#/../}" -type f -not -path './target/*' -print0 | sort -z | xargs -0 sha256sum | sha256sum | cut -d' ' -f1)
 	if [ "$(cat "$folder/made-of" 2>/dev/null)" = "$sources" ]; then
 		say "built before from the same sources"
 		return
@@ -22,6 +25,9 @@ built() {
 	rm -rf "$folder"
 	mkdir -p "$folder/work"
 	cp -r "$here/." "$folder/work"
+	for file in "${shared[@]}"; do
+		install -D "$here/../$file" "$folder/work/${file#*/}"
+	done
 	(cd "$folder/work" && "$@" "$folder")
 	rm -rf "$folder/work"
 	printf '%s\n' "$sources" >"$folder/made-of"
