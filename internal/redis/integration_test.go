@@ -22,10 +22,11 @@ import (
 	"docket/internal/testkit/testenv"
 )
 
-// served returns a limit of the test's own group on the server.
+// served returns a limit of the test's own group on the server. A call that has reached the server is not given up: its tokens would be
+// taken, and nobody would know.
 func served(t *testing.T, url string, plan limit.Plan) *Limit {
 	t.Helper()
-	l, err := NewLimit(Config{URL: url}, LimitConfig{Group: t.Name() + url, Plan: plan}, zerolog.Nop())
+	l, err := NewLimit(Config{URL: url, Patience: time.Minute}, LimitConfig{Group: t.Name() + url, Plan: plan}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,7 +319,7 @@ func TestRedis_RightsOfTheDocs(t *testing.T) {
 	cluster.Command(t, user...)
 	addrs := cluster.Addrs()
 	for _, url := range []string{"redis://docket:hunter2@" + r.Addr(), "redis://docket:hunter2@" + addrs[0] + "?addr=" + addrs[1] + "&addr=" + addrs[2]} {
-		l, err := NewLimit(Config{URL: url}, LimitConfig{Group: "g", Plan: limit.NewPlan(450, 0, 0, nil)}, zerolog.Nop())
+		l, err := NewLimit(Config{URL: url, Patience: time.Minute}, LimitConfig{Group: "g", Plan: limit.NewPlan(450, 0, 0, nil)}, zerolog.Nop())
 		if err != nil {
 			t.Fatal(err)
 		}

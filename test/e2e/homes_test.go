@@ -14,10 +14,12 @@ import (
 	"docket/internal/testkit/testenv"
 )
 
+// On a busy machine a late answer must not count as a failure: a failure would add homes that a quiet run does not have.
+var slowly = []string{patient, "DOCKET_KAFKA_SESSION_TIMEOUT=30s", "DOCKET_STORE_TIMEOUT=30s", "DOCKET_KAFKA_REBALANCE_TIMEOUT=5m"}
+
 func TestHomes_EveryRecord(t *testing.T) {
 	t.Parallel()
-	// On a busy machine a late answer must not count as a failure: a failure would add homes that a quiet run does not have.
-	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t), "DOCKET_PUBLISH_TIMEOUT=20s", "DOCKET_KAFKA_SESSION_TIMEOUT=30s")
+	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t), slowly...)
 	g := s.generate(6000, 1)
 	c, r := s.consumer(), s.replayer()
 	g.produce(0)
@@ -43,7 +45,7 @@ func TestHomes_EveryRecord(t *testing.T) {
 
 func TestHomes_ServerErrorsOfEveryClass(t *testing.T) {
 	t.Parallel()
-	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t), "DOCKET_PARKING_MAX_ATTEMPTS=2")
+	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t), append(slowly, "DOCKET_PARKING_MAX_ATTEMPTS=2")...)
 	s.exec(`CREATE FUNCTION planted() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 		IF NEW.raw ? 'raise' THEN
 			RAISE EXCEPTION 'quotes the row: %', NEW.raw USING ERRCODE = NEW.raw->>'raise', CONSTRAINT = 'planted', TABLE = 'decision_logs';
@@ -138,7 +140,7 @@ func TestHold_BrokenSetUpEndsByItself(t *testing.T) {
 
 func TestReplayer_AttemptsOnlyForLoneFailures(t *testing.T) {
 	t.Parallel()
-	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t), "DOCKET_PARKING_MAX_ATTEMPTS=3", "DOCKET_PARK_BATCHES=0")
+	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t), append(slowly, "DOCKET_PARKING_MAX_ATTEMPTS=3", "DOCKET_PARK_BATCHES=0")...)
 	s.exec(`CREATE FUNCTION planted() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 		IF NEW.decision_id LIKE 'never%' THEN RAISE EXCEPTION USING ERRCODE = '40001'; END IF;
 		RETURN NEW;

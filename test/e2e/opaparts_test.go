@@ -26,7 +26,7 @@ const opaToken = "a-token-of-the-test-0123456789abcdef"
 func (s *system) collector(addr string, env ...string) *process {
 	s.t.Helper()
 	p := s.start("collector", append([]string{
-		"DOCKET_COLLECTOR_ADDR=" + addr, "DOCKET_COLLECTOR_TOKENS=opa:" + opaToken, "DOCKET_PUBLISH_TIMEOUT=2s",
+		"DOCKET_COLLECTOR_ADDR=" + addr, "DOCKET_COLLECTOR_TOKENS=opa:" + opaToken, patient,
 	}, env...))
 	s.places.SpoolDirs = s.places.SpoolDirs[:len(s.places.SpoolDirs)-1] // it has none
 	return p

@@ -197,7 +197,7 @@ func (y *system) start(name string, settings ...string) *program {
 	y.must(err)
 	api, err := testenv.FreeAddr()
 	y.must(err)
-	p := &program{y: y, name: fmt.Sprintf("%s-%d", name, y.started), addr: addr, api: api, ended: make(chan struct{}), client: &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableCompression: true}}}
+	p := &program{y: y, name: fmt.Sprintf("%s-%d", name, y.started), addr: addr, api: api, ended: make(chan struct{}), client: &http.Client{Timeout: patience, Transport: &http.Transport{DisableCompression: true}}}
 	p.log = filepath.Join(y.dir, p.name+".log")
 	file, err := os.Create(p.log)
 	y.must(err)

@@ -107,7 +107,7 @@ func incompressible(n int) string {
 
 // shortTimeout is for a store that is meant to exceed it. The server stops at four fifths of it. The rest must be
 // enough for its answer, or the client's own deadline ends the call under another code.
-const shortTimeout = 6 * time.Second
+const shortTimeout = 9 * time.Second
 
 func TestRecord_RealErrorsOfOneRecord(t *testing.T) {
 	t.Parallel()

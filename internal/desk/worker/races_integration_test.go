@@ -112,8 +112,8 @@ func TestRaces_TwoRelays(t *testing.T) {
 	ids := w.dead(times)
 	w.pg.Calm(t)
 	w.lease = patience // a machine that is slow makes no copies
-	w.goes(w.relay("relay-1", 7, w.book, w.publisher(5*time.Second)).Run)
-	w.goes(w.relay("relay-2", 5, w.book, w.publisher(5*time.Second)).Run)
+	w.goes(w.relay("relay-1", 7, w.book, w.publisher(patience)).Run)
+	w.goes(w.relay("relay-2", 5, w.book, w.publisher(patience)).Run)
 	race(t, ids, w.retry("ann"), w.retry("bob"))
 	w.settled()
 	w.effect(times, times, 0)

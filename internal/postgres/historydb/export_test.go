@@ -56,9 +56,9 @@ func (r *Reader) Look(ctx context.Context, within time.Duration, scans bool, do 
 	return r.look(ctx, within, do)
 }
 
-// Patient lets a page of one request take a minute, as on a busy machine.
+// Patient lets a page of one request, or a look-up by the first characters of an id, take a minute, as on a busy machine.
 func (r *Reader) Patient() *Reader {
-	r.briefTime = time.Minute
+	r.briefTime, r.prefixTime = time.Minute, time.Minute
 	return r
 }
 

@@ -84,7 +84,7 @@ func (a *archived) asked(t *testing.T, url string) asked {
 	check(t, os.MkdirAll(a.dir, 0o700))
 	a.c.Table = historydb.NewArchives(open(t, a.URL, 0).DB).CountTo()
 	return asked{
-		historydb.NewReader(open(t, url, 0).DB),
+		historydb.NewReader(open(t, url, 0).DB).Patient(),
 		cold.New(cold.Config{Where: a.dir, Table: "decision_logs", LineBytes: 1 << 20, Patience: time.Minute, Shelf: func() (archive.Shelf, error) { return archive.Dir(a.dir), nil }}),
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"docket/internal/postgres/db"
 )
 
-// prefixTimeout is how long a look-up by the first characters of an id may take.
-const prefixTimeout = 4 * time.Second
+// prefixTime is how long a look-up by the first characters of an id may take.
+const prefixTime = 4 * time.Second
 
 const (
 	// prefixRangeSQL asks the server whether every text that begins with $1 is from $2 on and before $3 in the order of the index. It tries
@@ -35,7 +35,7 @@ SELECT bool_and(s >= $2::text AND s < $3::text)
 // neighbours: a range that has all of them is made here and proved by the server. Where there is none, or the time is over, the
 // error is [reader.ErrWhole].
 func (r *Reader) Begins(ctx context.Context, prefix string, limit int) (all []reader.Decision, err error) {
-	deadline := time.Now().Add(min(r.patience(ctx), prefixTimeout))
+	deadline := time.Now().Add(min(r.patience(ctx), r.prefixTime))
 	missed, err := r.whole(ctx, span{}, func(int) { all = nil }, func(s source) error {
 		return r.look(ctx, max(time.Until(deadline), leastPrefix), func(ctx context.Context, tx pgx.Tx) error {
 			found, err := r.beginning(ctx, tx, s, prefix, limit)

@@ -49,7 +49,7 @@ func TestBegins_WhateverTheOrderOfIDs(t *testing.T) {
 			db.Exec(t, `INSERT INTO decision_logs (decision_id, ts, raw, source_topic, source_partition, source_offset, source_index)
 				SELECT id, '2026-11-21T00:00:00Z'::timestamptz + n * interval '1 hour', '{}', 't', 0, 0, 0
 				  FROM unnest('{`+strings.Join(all, ",")+`}'::text[]) AS id, generate_series(0, length(id) % 3) AS n; ANALYZE decision_logs`)
-			r := historydb.NewReader(open(t, db.URL, time.Minute).DB)
+			r := historydb.NewReader(open(t, db.URL, time.Minute).DB).Patient()
 			asked := 0
 			for range 100 {
 				prefix := all[random.IntN(len(all))]
@@ -109,7 +109,7 @@ func TestNamed_OnTheTable(t *testing.T) {
 	if _, err := pool.Store(t.Context(), rows, false); err != nil {
 		t.Fatal(err)
 	}
-	r := historydb.NewReader(pool.DB)
+	r := historydb.NewReader(pool.DB).Patient()
 	last := rows[len(rows)-1].Log.ID
 	all, err := reader.Named(t.Context(), r, last[:8])
 	if err != nil || len(all) != 1 || all[0].ID != last || all[0].Raw == nil {

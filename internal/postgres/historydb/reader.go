@@ -18,9 +18,9 @@ import (
 
 // Reader reads stored decisions. It is safe for concurrent use, and writes nothing but the counts of [Reader.Count].
 type Reader struct {
-	db        *db.DB
-	counts    counting
-	briefTime time.Duration
+	db                    *db.DB
+	counts                counting
+	briefTime, prefixTime time.Duration
 	// Rights of this login when they were asked for last: on the ledger, and on the traces of archived days.
 	ledger      atomic.Bool
 	traceRights atomic.Pointer[traceRights]
@@ -33,7 +33,7 @@ type Reader struct {
 
 // NewReader gives a reader of the decisions in a database.
 func NewReader(db *db.DB) *Reader {
-	r := &Reader{db: db, briefTime: briefTime}
+	r := &Reader{db: db, briefTime: briefTime, prefixTime: prefixTime}
 	r.days.known = schema.Summarized{}
 	return r
 }

@@ -26,7 +26,7 @@ func (s *Schema) MakePartitions(ctx context.Context, ahead int) (int, error) {
 	if err := s.db.Usable(); err != nil {
 		return 0, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, makeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.makes)
 	defer cancel()
 	sum := 0
 	for {
@@ -34,7 +34,7 @@ func (s *Schema) MakePartitions(ctx context.Context, ahead int) (int, error) {
 		err := pgx.BeginTxFunc(ctx, s.db.Pool(), pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 			var there bool
 			if err := tx.QueryRow(ctx, `SELECT to_regprocedure('decision_logs_make_partitions(int)') IS NOT NULL,
-				set_config('statement_timeout', $1, true)`, string(db.Milliseconds(makeStatementTimeout))).Scan(&there, nil); err != nil || !there {
+				set_config('statement_timeout', $1, true)`, string(db.Milliseconds(s.makeOne))).Scan(&there, nil); err != nil || !there {
 				return err
 			}
 			return tx.QueryRow(ctx, makeSQL, ahead).Scan(&made)

@@ -20,7 +20,7 @@ import (
 
 func made(t testing.TB, db *store.Store, ahead int) int {
 	t.Helper()
-	n, err := schema.New(db.DB).MakePartitions(context.Background(), ahead)
+	n, err := schema.New(db.DB).Patient().MakePartitions(context.Background(), ahead)
 	if err != nil {
 		t.Fatalf("make partitions: %v", err)
 	}
@@ -38,7 +38,7 @@ func TestMakePartitions_ByARoleThatMayInsert(t *testing.T) {
 		db := open(t, worker, 0)
 		all.Go(func() {
 			for range 3 {
-				n, err := schema.New(db.DB).MakePartitions(context.Background(), 100)
+				n, err := schema.New(db.DB).Patient().MakePartitions(context.Background(), 100)
 				if err != nil {
 					t.Errorf("make partitions: %v", err)
 				}
@@ -121,7 +121,7 @@ func TestMakePartitions_BusyDefaultPartition(t *testing.T) {
 	db := open(t, d.URL, 0)
 	end := begun(t, d, `INSERT INTO decision_logs (decision_id, ts, raw, source_topic, source_partition, source_offset, source_index)
 		VALUES ('far', now() + interval '1 year', '{}', '', 0, 0, 0)`)
-	_, err := schema.New(db.DB).MakePartitions(context.Background(), 20)
+	_, err := schema.New(db.DB).Patient().MakePartitions(context.Background(), 20)
 	wantCode(t, nil, err, "55P03")
 	save(t, db, row("a", day(0), `{}`))
 	end()
@@ -176,7 +176,7 @@ func TestRetention_WhileWritersStore(t *testing.T) {
 	stop := pgtest.Writers(t, d, 2)
 	for n := range 30 {
 		wait(t, d, 20)
-		d.Exec(t, `SET lock_timeout = '2s'; DROP TABLE `+named(n))
+		d.Exec(t, `SET lock_timeout = '1min'; DROP TABLE `+named(n))
 	}
 	n, parked := stop()
 	var left int

@@ -5,7 +5,6 @@ package schema_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"docket/internal/postgres/schema"
 	"docket/internal/testkit/pgtest"
@@ -65,12 +64,8 @@ func TestMakePartitions_LongDay(t *testing.T) {
 	save(t, db, row("today", day(0), `{}`), row("soon", day(9), `{}`))
 	d.Exec(t, `CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN IF OLD.decision_id = ''today'' THEN PERFORM pg_sleep(20); END IF; RETURN OLD; END';
 		CREATE TRIGGER slow BEFORE DELETE ON decision_logs_default FOR EACH ROW EXECUTE FUNCTION slow()`)
-	from := time.Now()
 	_, err := schema.New(db.DB).MakePartitions(context.Background(), 10)
-	wantCode(t, nil, err, "57014")
-	if took := time.Since(from); took > 15*time.Second {
-		t.Errorf("it took %v", took)
-	}
+	wantCode(t, nil, err, "57014") // so it did not sleep to its end
 	var n int
 	d.Query(t, `SELECT count(*) FROM pg_class WHERE relname IN ('`+named(8)+`', '`+named(9)+`', '`+named(10)+`')`, &n)
 	same(t, n, 3)

@@ -9,6 +9,12 @@ import (
 	"docket/internal/postgres/db"
 )
 
+// Patient lets partitions take minutes to make, as on a busy machine.
+func (s *Schema) Patient() *Schema {
+	s.makes, s.makeOne = 10*time.Minute, time.Minute
+	return s
+}
+
 // Partition makes the table one of partitions, as the migration does, or takes it back. Up to small rows one transaction
 // does it. After each step done is called, and its error ends all there, as a kill would.
 func Partition(ctx context.Context, d *db.DB, small int, back bool, done func(step string) error) error {

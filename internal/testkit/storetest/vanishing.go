@@ -20,7 +20,7 @@ func vanishing() []Case {
 // is about to store the same rows.
 func vanished(t *testing.T, s Server) {
 	var gone atomic.Bool
-	db := open(t, s, within(2*time.Second), func(c *db.Config) {
+	db := open(t, s, within(5*time.Second), func(c *db.Config) {
 		dial := c.Dialer
 		if dial == nil {
 			dial = new(net.Dialer).DialContext
