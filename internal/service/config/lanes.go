@@ -91,17 +91,17 @@ func (l *loader) lanes() {
 	const variable = "DOCKET_LANES"
 	known := []string{lanes.Urgent.Name(), lanes.Bulk.Name()}
 	s := l.settings
-	for i, name := range s.LaneNames {
-		switch {
-		case !slices.Contains(known, name):
+	named := map[string]int{}
+	for _, name := range s.LaneNames {
+		named[name]++
+		switch known := slices.Contains(known, name); {
+		case !known && named[name] == 1:
 			l.complain(variable, "%s is not a lane; allowed: urgent, bulk or both", quote(name))
-			return
-		case slices.Contains(s.LaneNames[:i], name):
+		case known && named[name] == 2:
 			l.complain(variable, "names %s twice", quote(name))
-			return
 		}
 	}
-	if !l.fine(variable) {
+	if !l.lanesRead() {
 		return
 	}
 	for _, of := range []struct{ variable, value, lane string }{
@@ -114,3 +114,6 @@ func (l *loader) lanes() {
 		}
 	}
 }
+
+// lanesRead reports whether the names of the lanes could be read. They may be wrong.
+func (l *loader) lanesRead() bool { return len(l.settings.LaneNames) > 0 || l.fine("DOCKET_LANES") }

@@ -17,7 +17,7 @@ func (l *loader) routing() {
 	complainAll(routing.SettingUrgent, wrong)
 	shares, wrong := routing.ParseShares(s.CollectorShare)
 	complainAll(routing.SettingShare, wrong)
-	if !l.fine("DOCKET_LANES", routing.SettingUrgent, routing.SettingShare) {
+	if !l.lanesRead() || !l.fine(routing.SettingUrgent, routing.SettingShare) {
 		return
 	}
 	switch {
