@@ -86,7 +86,7 @@ func TestLanes_Contradictions(t *testing.T) {
 		"rules and shares":    {Collector, []string{"DOCKET_LANES=urgent", "DOCKET_COLLECTOR_URGENT=verdict=deny", "DOCKET_COLLECTOR_SHARE=label:id=5"}, map[string]string{"DOCKET_COLLECTOR_URGENT": "entry 1", "DOCKET_COLLECTOR_SHARE": "entry 1"}},
 		"low not below":       {Consumer, []string{"DOCKET_LIMIT_ROWS=450", "DOCKET_LIMIT_LOW_ROWS=450"}, map[string]string{"DOCKET_LIMIT_LOW_ROWS": "is not lower"}},
 		"burst above":         {Replayer, []string{"DOCKET_LIMIT_ROWS=450", "DOCKET_LIMIT_BURST=451"}, map[string]string{"DOCKET_LIMIT_BURST": "is more than"}},
-		"nothing to limit":    {Desk, []string{"DOCKET_LIMIT_LOW_ROWS=5", "DOCKET_LIMIT_BURST=5", "DOCKET_LIMIT_CALENDAR=19-23=low:150", "DOCKET_REDIS_URL=redis://r"}, map[string]string{"DOCKET_LIMIT_LOW_ROWS": "without", "DOCKET_LIMIT_BURST": "without", "DOCKET_LIMIT_CALENDAR": "without", "DOCKET_REDIS_URL": "without"}},
+		"nothing to limit":    {Desk, []string{"DOCKET_LIMIT_LOW_ROWS=5", "DOCKET_LIMIT_BURST=5", "DOCKET_LIMIT_CALENDAR=19-23=low:150", "DOCKET_REDIS_URL=redis://r"}, map[string]string{"DOCKET_LIMIT_LOW_ROWS": "without", "DOCKET_LIMIT_BURST": "without", "DOCKET_LIMIT_CALENDAR": "without"}},
 		"no room for urgent":  {Consumer, []string{"DOCKET_LIMIT_ROWS=1"}, map[string]string{"DOCKET_LIMIT_ROWS": "set at least 2"}},
 		"calendar, form":      {Consumer, []string{"DOCKET_LIMIT_ROWS=450", "DOCKET_LIMIT_CALENDAR=19-23:150"}, map[string]string{"DOCKET_LIMIT_CALENDAR": "is not HOUR-HOUR"}},
 		"calendar, form only": {Consumer, []string{"DOCKET_LIMIT_CALENDAR=nine"}, map[string]string{"DOCKET_LIMIT_CALENDAR": "is not HOUR-HOUR"}},
@@ -132,11 +132,17 @@ func TestLanes_Contradictions(t *testing.T) {
 	}
 }
 
+// TestLimits_RedisForClaimsAlone has programs share their environment with a desk that uses Redis for claims.
 func TestLimits_RedisForClaimsAlone(t *testing.T) {
 	t.Parallel()
-	s, _, err := Load(Desk, []string{database, "DOCKET_REDIS_URL=redis://r", "DOCKET_ARCHIVE_TO=/srv/archive", "DOCKET_CACHE_DIR=/var/cache/docket"})
-	if err != nil || s.Limited() || s.RedisURL == "" {
-		t.Error(s.RedisURL, err)
+	for _, p := range []Program{Consumer, Replayer, Desk} {
+		s, _, err := Load(p, []string{database, "DOCKET_REDIS_URL=redis://r", "DOCKET_ARCHIVE_TO=/srv/archive", "DOCKET_CACHE_DIR=/var/cache/docket"})
+		if err != nil || s.Limited() || s.RedisURL == "" {
+			t.Error(p, s.RedisURL, err)
+		}
+	}
+	if s, _, err := Load(Desk, []string{database, "DOCKET_REDIS_URL=redis://r"}); err != nil || s.Limited() {
+		t.Error("without any use:", err)
 	}
 }
 

@@ -18,7 +18,8 @@ func (s Settings) Limits() limit.Plan {
 	return limit.NewPlan(s.LimitRows, s.LimitLowRows, s.LimitBurst, calendar)
 }
 
-// limits looks at whether the limits agree with each other.
+// limits looks at whether the limits agree with each other. A URL of Redis is accepted without any use: a consumer may
+// share its environment with a desk that has Redis for claims alone.
 func (l *loader) limits() {
 	const all, low, burst, calendar, redis = "DOCKET_LIMIT_ROWS", "DOCKET_LIMIT_LOW_ROWS", "DOCKET_LIMIT_BURST", "DOCKET_LIMIT_CALENDAR", "DOCKET_REDIS_URL"
 	s := l.settings
@@ -35,7 +36,7 @@ func (l *loader) limits() {
 		return
 	}
 	if s.LimitRows == 0 {
-		for variable, set := range map[string]bool{low: s.LimitLowRows > 0, burst: s.LimitBurst > 0, calendar: s.LimitCalendar != "", redis: s.RedisURL != "" && s.CacheDir == ""} {
+		for variable, set := range map[string]bool{low: s.LimitLowRows > 0, burst: s.LimitBurst > 0, calendar: s.LimitCalendar != ""} {
 			if set && l.fine(variable) {
 				l.complain(variable, "is set without %s; there is nothing to limit", all)
 			}
