@@ -55,14 +55,18 @@ func (u *upload) routes(now time.Time) func(*decision.Part) string {
 	}
 }
 
-// tellIdle logs the rules that matched nothing for an hour, each once until it matches. Decisions were routed just before.
+// tellIdle logs the values of rules that matched nothing for an hour, each once until it matches. The labels of shares
+// count, too. Decisions were routed just before.
 func (c *Collector) tellIdle(now time.Time) {
 	if c.router == nil {
 		return
 	}
 	for _, idle := range c.router.NewlyIdle(now) {
-		c.log.Warn().Str(telemetry.KeyVariable, idle.Setting).Int("entry", idle.Entry).Str("rule", idle.Rule).Time("since", idle.Since).
-			Str(telemetry.KeyHint, "compare this entry of the setting with a decision, or remove it").Msg("routing rule matched nothing")
+		line := c.log.Warn().Str(telemetry.KeyVariable, idle.Setting).Int("entry", idle.Entry).Str("rule", idle.Rule)
+		if idle.Value > 0 {
+			line = line.Int("value", idle.Value)
+		}
+		line.Time("since", idle.Since).Str(telemetry.KeyHint, "compare this part of the setting with a decision, or remove it").Msg("routing rule matched nothing")
 	}
 }
 

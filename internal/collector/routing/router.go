@@ -48,11 +48,11 @@ type Router struct {
 	urgent  *purses
 	senders []*purses
 	paying  []*purse // of the decision in hand
-	uses    []use    // of rules, then of the labels of shares
+	uses    []use    // of the values of rules, then of the labels of shares
 	halving time.Time
 }
 
-// use is when an entry of a setting was last of use.
+// use is when a value of a rule, or a share, was last of use.
 type use struct {
 	Idle
 	told bool
@@ -64,8 +64,8 @@ const forgetting = time.Minute
 // New returns a router whose shares are all unused.
 func New(cfg Config, now time.Time) *Router {
 	r := &Router{cfg: cfg, halving: now.Add(forgetting)}
-	watch := func(setting string, entry int, rule string) {
-		r.uses = append(r.uses, use{Idle: Idle{setting, entry, rule, now.UTC()}})
+	watch := func(setting string, entry, value int, rule string) {
+		r.uses = append(r.uses, use{Idle: Idle{setting, entry, value, rule, now.UTC()}})
 	}
 	if cfg.Urgent && cfg.Rules.Any() {
 		s := Share{Rule: RuleUrgent, Rate: cfg.Shares.Urgent}
@@ -77,13 +77,15 @@ func New(cfg Config, now time.Time) *Router {
 		}
 		r.urgent = newPurses(s, mostValues, mostClients)
 		for _, c := range cfg.Rules.conditions {
-			watch(SettingUrgent, c.entry, c.name)
+			for i := range c.values {
+				watch(SettingUrgent, c.entry, 1+i, c.name)
+			}
 		}
 	}
 	if cfg.Bulk {
 		for _, s := range cfg.Shares.Senders {
 			r.senders = append(r.senders, newPurses(s, mostValues, mostClients))
-			watch(SettingShare, s.entry, s.Rule)
+			watch(SettingShare, s.entry, 0, s.Rule)
 		}
 	}
 	return r
@@ -109,6 +111,7 @@ func (r *Router) Route(client string, l *decision.Log, now time.Time) (lane lane
 		p := r.urgent.of(r.urgent.sender(l), client, now)
 		if overUrgent = !p.has(now); !overUrgent {
 			p.take(now)
+			r.meets(l, now)
 			return Decide(urgent, overUrgent, false), ""
 		}
 		p.shape(client, now)
@@ -121,30 +124,48 @@ func (r *Router) Route(client string, l *decision.Log, now time.Time) (lane lane
 	return Decide(urgent, overUrgent, over != ""), shaped
 }
 
-// matches looks at each rule, so that none counts as idle only because an earlier one is true, too.
+// matches looks at each value of each rule, so that none counts as idle only because an earlier one is true, too.
 func (r *Router) matches(l *decision.Log, now time.Time) (matched bool) {
 	if r.urgent == nil {
 		return false
 	}
+	n := 0
 	for i := range r.cfg.Rules.conditions {
-		if r.cfg.Rules.conditions[i].matches(l) {
-			r.uses[i].used(now)
-			matched = true
+		c := &r.cfg.Rules.conditions[i]
+		text, ok := c.textOf(l)
+		for j := range c.values {
+			if ok && c.hits(j, text) {
+				r.uses[n+j].used(now)
+				matched = true
+			}
 		}
+		n += len(c.values)
 	}
 	return matched
+}
+
+// meets notes the shares that a decision belongs to and does not pay from, so that none counts as idle because all
+// decisions are urgent.
+func (r *Router) meets(l *decision.Log, now time.Time) {
+	for i, s := range r.senders {
+		r.met(i, s.sender(l), now)
+	}
+}
+
+// met notes that a decision belongs to a share, if it has its label.
+func (r *Router) met(i int, value string, now time.Time) {
+	if value != "" || r.senders[i].label == "" {
+		r.uses[len(r.uses)-len(r.senders)+i].used(now)
+	}
 }
 
 // over pays a decision from all shares of its sender. If one of them is empty, it pays from none, and returns the rule of
 // that share.
 func (r *Router) over(client string, l *decision.Log, now time.Time) (rule string) {
 	r.paying = r.paying[:0]
-	first := len(r.uses) - len(r.senders)
 	for i, s := range r.senders {
 		value := s.sender(l)
-		if value != "" || s.label == "" {
-			r.uses[first+i].used(now)
-		}
+		r.met(i, value, now)
 		p := s.of(value, client, now)
 		r.paying = append(r.paying, p)
 		if !p.has(now) {

@@ -2,6 +2,7 @@ package routing
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -173,7 +174,7 @@ func TestRouter_IdleRuleIsToldOnce(t *testing.T) {
 	if idle := r.NewlyIdle(start.Add(IdleAfter - 1)); len(idle) > 0 {
 		t.Errorf("too early: %v", idle)
 	}
-	want := []Idle{{SettingUrgent, 2, "path", start}, {SettingShare, 1, "label:tenat", start}}
+	want := []Idle{{SettingUrgent, 2, 1, "path", start}, {SettingShare, 1, 0, "label:tenat", start}}
 	if idle := r.NewlyIdle(start.Add(IdleAfter)); fmt.Sprint(idle) != fmt.Sprint(want) {
 		t.Errorf("idle %v, want %v", idle, want)
 	}
@@ -187,6 +188,55 @@ func TestRouter_IdleRuleIsToldOnce(t *testing.T) {
 	count(r, 1, "it", `"path":"admni/x"`, t, start.Add(2*IdleAfter))
 	if s := r.Status(start.Add(2 * IdleAfter)); len(s.Idle) != 1 {
 		t.Errorf("of use again: %v", s.Idle)
+	}
+}
+
+// TestRouter_EachIdleValueIsTold has values that match nothing beside values of the same condition that match.
+func TestRouter_EachIdleValueIsTold(t *testing.T) {
+	t.Parallel()
+	r := routed(t, "verdict=denied,error;path=paymnts/*,admin/*,admin/x,admin;label:tenant=acme,acne,7;label:id=shop", "client=1000/s")
+	routes := func(at time.Duration) {
+		count(r, 1, "it", `"path":"admin/x",`+fromShop+"false", t, start.Add(at))
+	}
+	routes(30 * time.Minute)
+	want := []Idle{
+		{SettingUrgent, 1, 2, "verdict", start}, {SettingUrgent, 2, 1, "path", start}, {SettingUrgent, 2, 4, "path", start},
+		{SettingUrgent, 3, 2, "label:tenant", start}, {SettingUrgent, 3, 3, "label:tenant", start},
+	}
+	if idle := r.NewlyIdle(start.Add(IdleAfter)); fmt.Sprint(idle) != fmt.Sprint(want) {
+		t.Errorf("idle %v, want %v", idle, want)
+	}
+	routes(IdleAfter)
+	count(r, 1, "it", `"path":"paymnts/x","labels":{"tenant":7}`, t, start.Add(IdleAfter+time.Minute))
+	if s, want := r.Status(start.Add(IdleAfter+time.Minute)), slices.Delete(slices.Delete(want, 4, 5), 1, 2); fmt.Sprint(s.Idle) != fmt.Sprint(want) {
+		t.Errorf("status %v, want %v", s.Idle, want)
+	}
+}
+
+// TestRouter_UrgentDecisionsUseShares has an hour of nothing but urgent decisions, all within their share.
+func TestRouter_UrgentDecisionsUseShares(t *testing.T) {
+	t.Parallel()
+	r := routed(t, "verdict=denied", "label:id=5/s;label:tenat=5/s;client=1000/s")
+	for at := range 7 {
+		if by, _ := count(r, 1, "it", fromShop+"false", t, start.Add(time.Duration(at)*10*time.Minute)); by[lanes.Urgent] != 1 {
+			t.Fatalf("lanes %v", by)
+		}
+	}
+	want := []Idle{{SettingShare, 2, 0, "label:tenat", start}}
+	if idle := r.NewlyIdle(start.Add(IdleAfter)); fmt.Sprint(idle) != fmt.Sprint(want) {
+		t.Errorf("idle %v, want %v", idle, want)
+	}
+	if by, _ := count(r, 50, "it", fromShop+"true", t, start.Add(IdleAfter)); by[lanes.Default] != 50 {
+		t.Errorf("urgent decisions were paid from the share: %v", by)
+	}
+}
+
+func TestRouter_RoutesWithoutMemory(t *testing.T) {
+	for name, fields := range map[string]string{"urgent": `"path":"admin/x","result":false`, "not": `"path":"shop","result":true`} {
+		r, l := routed(t, "verdict=denied;path=paymnts/*,admin/*;label:tenant=acme", "label:id=1000/s;client=1000/s"), logOf(t, fields)
+		if n := testing.AllocsPerRun(100, func() { r.Route("it", l, start) }); n > 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
 	}
 }
 

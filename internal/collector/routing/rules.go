@@ -15,12 +15,11 @@ type Rules struct{ conditions []condition }
 
 // condition is one entry of the setting. It is true for a decision with one of its values.
 type condition struct {
-	entry    int    // from 1
-	name     string // as in the setting, without its values: verdict, path, label:NAME
-	label    string // for label:NAME
-	values   []string
-	verdicts []verdict.Verdict // for verdict
-	payload  bool              // a verdict that the column allowed does not tell
+	entry   int    // from 1
+	name    string // as in the setting, without its values: verdict, path, label:NAME
+	label   string // for label:NAME
+	values  []string
+	payload bool // a verdict that the column allowed does not tell
 }
 
 const (
@@ -104,7 +103,6 @@ func (c *condition) read(text string) (wrong []string) {
 		c.values = append(c.values, value)
 		if c.name == byVerdict {
 			v := verdict.Verdict(value)
-			c.verdicts = append(c.verdicts, v)
 			c.payload = c.payload || v != verdict.Allowed && v != verdict.Denied
 		}
 	}
@@ -120,17 +118,40 @@ func (r Rules) Match(l *decision.Log) bool {
 }
 
 func (c *condition) matches(l *decision.Log) bool {
+	text, ok := c.textOf(l)
+	for i := range c.values {
+		if ok && c.hits(i, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// textOf returns the text of a decision that the values of the condition are compared with. It returns false if none of
+// them can be true.
+func (c *condition) textOf(l *decision.Log) (text string, ok bool) {
 	switch c.name {
 	case byVerdict:
-		return (l.Allowed.Valid || c.payload) && slices.Contains(c.verdicts, verdict.Of(l))
+		if !l.Allowed.Valid && !c.payload {
+			return "", false
+		}
+		return string(verdict.Of(l)), true
 	case byPath:
-		return l.Path.Valid && slices.ContainsFunc(c.values, func(pattern string) bool {
-			start, open := strings.CutSuffix(pattern, "*")
-			return pattern == l.Path.V || open && strings.HasPrefix(l.Path.V, start)
-		})
+		return l.Path.V, l.Path.Valid
 	}
-	value := labelOf(l, c.label)
-	return value != "" && slices.Contains(c.values, value)
+	text = labelOf(l, c.label)
+	return text, text != ""
+}
+
+// hits reports whether a value of the condition is true for the text of a decision.
+func (c *condition) hits(i int, text string) bool {
+	value := c.values[i]
+	if c.name == byPath {
+		if start, open := strings.CutSuffix(value, "*"); open && strings.HasPrefix(text, start) {
+			return true
+		}
+	}
+	return value == text
 }
 
 // labelOf returns the value of a label, empty for none. An object, an array and null are none.

@@ -20,15 +20,18 @@ type Status struct {
 	Shaped []Shaped `json:"shaped"`
 }
 
-// Idle is an entry of a setting that was of no use for [IdleAfter], while decisions came. It probably has a mistake.
+// Idle is a value of a rule, or a share, that was of no use for [IdleAfter], while decisions came. It probably has a
+// mistake. It has the number of the value and not its text, which may be the name of a customer: /readyz asks for no
+// credentials.
 type Idle struct {
 	Setting string    `json:"setting"`
-	Entry   int       `json:"entry"` // from 1
-	Rule    string    `json:"rule"`  // verdict, path, label:NAME or client
-	Since   time.Time `json:"since"` // of the last decision that it was true for, or of the start
+	Entry   int       `json:"entry"`           // from 1
+	Value   int       `json:"value,omitempty"` // from 1, of those of the entry; 0: the entry is a share
+	Rule    string    `json:"rule"`            // verdict, path, label:NAME or client
+	Since   time.Time `json:"since"`           // of the last decision that it was true for, or of the start
 }
 
-// IdleAfter is how long a rule matches nothing before that is told.
+// IdleAfter is how long a value of a rule matches nothing before that is told.
 const IdleAfter = time.Hour
 
 // Shaped is a sender of which decisions went to a lower lane in the last minutes.
@@ -54,7 +57,7 @@ const (
 	shapedWithin = 10 * time.Minute
 )
 
-// NewlyIdle returns the entries that were of no use for [IdleAfter], each once until it is of use again. Call it only after
+// NewlyIdle returns the values and shares that were of no use for [IdleAfter], each once until it is of use again. Call it only after
 // decisions came.
 func (r *Router) NewlyIdle(now time.Time) (idle []Idle) {
 	r.mu.Lock()
@@ -68,7 +71,7 @@ func (r *Router) NewlyIdle(now time.Time) (idle []Idle) {
 	return idle
 }
 
-// Status returns the idle entries and, for each rule, the senders with most decisions beyond their share.
+// Status returns the idle values and shares and, for each rule, the senders with most decisions beyond their share.
 func (r *Router) Status(now time.Time) Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
