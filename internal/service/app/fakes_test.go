@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -241,6 +242,7 @@ type fakeDB struct {
 
 	mu     sync.Mutex
 	stored int
+	ids    []string // of the decisions, in the order in which they were stored
 }
 
 func (d *fakeDB) Store(_ context.Context, rows []pipeline.Row, _ bool) ([]pipeline.Outcome, error) {
@@ -255,6 +257,9 @@ func (d *fakeDB) Store(_ context.Context, rows []pipeline.Row, _ bool) ([]pipeli
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.stored += len(rows)
+	for _, r := range rows {
+		d.ids = append(d.ids, r.Log.ID)
+	}
 	out := make([]pipeline.Outcome, len(rows))
 	for i := range out {
 		out[i] = pipeline.Stored
@@ -266,6 +271,12 @@ func (d *fakeDB) rows() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.stored
+}
+
+func (d *fakeDB) order() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.ids)
 }
 
 func (d *fakeDB) Foresee(context.Context, []pipeline.Row, string) ([]int, error) { return nil, nil }

@@ -13,10 +13,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"docket/internal/consumer/lanes"
 	"docket/internal/consumer/pipeline"
 	"docket/internal/kafka"
+	"docket/internal/record/envelope"
 	"docket/internal/service/config"
 	"docket/internal/service/telemetry"
 	"docket/internal/testkit/output"
@@ -272,6 +274,34 @@ func TestReplayer_LanesKeepFourTurns(t *testing.T) {
 		t.Error("it does not take the urgent lane first")
 	}
 	w.program.http.Close()
+}
+
+// TestReplayer_TakesUrgentFirst has an urgent record parked behind two of the default lane. All become due together.
+func TestReplayer_TakesUrgentFirst(t *testing.T) {
+	t.Parallel()
+	for names, want := range map[string][]string{"urgent": {"d2", "d0", "d1"}, "bulk": {"d0", "d1", "d2"}} {
+		t.Run("with "+names, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := setup(t, config.Replayer, Options{}, "DOCKET_LANES="+names, "DOCKET_BATCH_MAX_RECORDS=1")
+				defer w.program.http.Close()
+				parked := func(i int, topic string) *kgo.Record {
+					return decisionLog(i, kgo.RecordHeader{Key: envelope.OriginalTopic, Value: []byte(topic)}, notBefore(time.Minute))
+				}
+				p := newPartition("decision-logs-parking", parked(0, "decision-logs"), parked(1, "decision-logs"), parked(2, "decision-logs-urgent"))
+				ctx, stop := context.WithCancel(t.Context())
+				done := make(chan error, 1)
+				go func() { done <- w.program.carry(ctx, p) }()
+				time.Sleep(time.Hour)
+				p.leave()
+				stop()
+				<-done
+				if got := w.db.order(); !slices.Equal(got, want) || p.offset() != 3 {
+					t.Errorf("stored %v, want %v; committed %d", got, want, p.offset())
+				}
+			})
+		})
+	}
 }
 
 // TestYielding_BesideTheUrgentLane drives the watcher in virtual time.
