@@ -86,9 +86,7 @@ func openOne(env cli.Env, s config.Settings, open func(string) (archive.Shelf, e
 		Complete: desk.CompleteOnce(s, decisions), Close: func() { days.Close(); db.Close() },
 		Backlog: func(ctx context.Context) (worker.Backlog, error) { return desk.Backlog(ctx, s) },
 		Days:    historydb.NewArchives(db.DB), Letters: historydb.NewLetterArchives(db.DB), Shelf: open, Look: inspect.Looking(s, db, inspect.Sight{Shelf: open, Days: days}),
-		RestoreLimit: func() (take func(ctx context.Context, rows int) int, closed func(), err error) {
-			return restoreLimit(s)
-		},
+		RestoreLimit: func() (frame.RestoreLimit, error) { return restoreLimit(s) },
 		Horizon: func(ctx context.Context, now time.Time) ([]worker.HorizonLine, error) {
 			brokers, err := app.Kafka(s, "horizon")
 			if err != nil {
@@ -104,11 +102,11 @@ func openOne(env cli.Env, s config.Settings, open func(string) (archive.Shelf, e
 	}, nil
 }
 
-// restoreLimit opens the limit on the rows of a restore.
-func restoreLimit(s config.Settings) (take func(ctx context.Context, rows int) int, closed func(), err error) {
-	limits, err := app.OpenRestoreLimits(s, zerolog.Nop())
+// restoreLimit opens the limit on the rows of a restore, nil for none.
+func restoreLimit(s config.Settings) (frame.RestoreLimit, error) {
+	limits, err := app.OpenRestoreLimits(s, zerolog.Nop()) // the restore itself says what it waits for
 	if err != nil || limits == nil {
-		return nil, func() {}, err
+		return nil, err
 	}
-	return limits.Take, limits.Close, nil
+	return limits, nil
 }

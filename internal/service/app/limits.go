@@ -147,6 +147,19 @@ func (l *Limits) reasons(now time.Time) []Reason {
 	return nil
 }
 
+// Waiting says what low rows wait for now, empty for nothing. The reasons are those of /readyz.
+func (l *Limits) Waiting() string {
+	for _, r := range l.reasons(time.Now()) {
+		switch r.Reason {
+		case ReasonLimitsAway:
+			return "waiting for Redis (" + ReasonLimitsAway + ")"
+		case ReasonLimited:
+			return "waiting for the limit"
+		}
+	}
+	return ""
+}
+
 // share is the part of the partitions that this process has, over all its topics.
 func (p *Program) share() limit.Share {
 	return limit.Share{Mine: p.source.Assigned(), All: p.source.Partitions()}

@@ -14,6 +14,7 @@ import (
 
 	"docket/internal/consumer/limit"
 	"docket/internal/service/config"
+	"docket/internal/testkit/output"
 )
 
 // limited starts a program with a partition of 40 records.
@@ -162,6 +163,37 @@ func TestLimits_OfARestore(t *testing.T) {
 			t.Errorf("granted %d after the end", n)
 		}
 	})
+}
+
+// TestLimits_RestoreSaysWhatItWaitsFor has a restore whose Redis is refused, and one whose limit is low.
+func TestLimits_RestoreSaysWhatItWaitsFor(t *testing.T) {
+	t.Parallel()
+	for want, env := range map[string][]string{
+		"waiting for Redis (limits_away)": {"DOCKET_LIMIT_ROWS=1000", "DOCKET_REDIS_URL=redis://127.0.0.1:1"},
+		"waiting for the limit":           {"DOCKET_LIMIT_ROWS=2", "DOCKET_LIMIT_LOW_ROWS=1"},
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			l, err := OpenRestoreLimits(settings(t, config.Consumer, env...), zerolog.Nop())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			if text := l.Waiting(); text != "" {
+				t.Errorf("at rest: %q", text)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				for l.Take(ctx, 100) > 0 {
+				}
+			}()
+			defer func() { stop(); <-done }()
+			w := &world{t: t, log: &output.Buffer{}}
+			w.until("it says so", func() bool { return l.Waiting() == want })
+		})
+	}
 }
 
 func TestLimits_ShareIsThatOfTheSource(t *testing.T) {

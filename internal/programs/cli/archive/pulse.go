@@ -16,26 +16,31 @@ const (
 
 // pulse says from time to time where a long command is, so that a wait for a lock is not silence.
 type pulse struct {
-	b     *base
-	about string // the day
-	began time.Time
-	stop  chan struct{}
-	done  chan struct{}
+	b       *base
+	about   string        // the day
+	waiting func() string // says that a limit makes it wait, empty if not; nil: there is no limit
+	began   time.Time
+	stop    chan struct{}
+	done    chan struct{}
 
 	mu      sync.Mutex
 	act     string
 	batches int64
 }
 
+// pulse makes a pulse that does not beat yet.
+func (b *base) pulse(about, act string) *pulse {
+	return &pulse{b: b, about: about, act: act, stop: make(chan struct{}), done: make(chan struct{})}
+}
+
 // beat begins to report. end has to be called.
-func (b *base) beat(about, act string) *pulse {
-	p := &pulse{b: b, about: about, act: act, began: time.Now(), stop: make(chan struct{}), done: make(chan struct{})}
+func (p *pulse) beat() {
+	p.began = time.Now()
 	every := pulseLog
-	if b.Terminal.Err {
+	if p.b.Terminal.Err {
 		every = pulseSeen
 	}
 	go p.run(every)
-	return p
 }
 
 func (p *pulse) run(every time.Duration) {
@@ -58,6 +63,11 @@ func (p *pulse) say() {
 	text := p.act
 	if p.batches > 0 {
 		text += ", " + batchesText(p.batches) + " so far"
+	}
+	if p.waiting != nil {
+		if wait := p.waiting(); wait != "" {
+			text += "; " + wait
+		}
 	}
 	p.b.Tell("%s: %s (%s)\n", p.about, text, time.Since(p.began).Truncate(time.Second))
 }

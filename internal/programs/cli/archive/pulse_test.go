@@ -43,7 +43,10 @@ func TestPulse_SaysWhereARestoreIs(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				seen := &screen{}
 				b := &base{Call: frame.Call{Screen: &term.Screen{Out: seen, Err: seen, Terminal: c.terminal, Clock: time.Now}}}
-				p := b.beat("2026-08-01", "waiting for the day")
+				p := b.pulse("2026-08-01", "waiting for the day")
+				reason := ""
+				p.waiting = func() string { return reason }
+				p.beat()
 				pass := func(want string) {
 					t.Helper()
 					time.Sleep(c.every)
@@ -58,17 +61,23 @@ func TestPulse_SaysWhereARestoreIs(t *testing.T) {
 				p.reach(archive.StepVerified, nil)
 				pass("waits for a lock on decision_logs")
 				p.reach(archive.StepOpened, nil)
+				reason = "waiting for Redis (limits_away)"
+				pass("2026-08-01: storing the first batch of rows; waiting for Redis (limits_away) (")
+				reason = ""
 				p.reach(archive.StepReading, nil)
 				p.reach(archive.StepReading, func(archive.Step) { b.Tell("step reading\n") })
-				pass("storing rows, 2 batches so far")
+				pass("storing rows, 2 batches so far (")
+				reason = "waiting for the limit"
+				pass("storing rows, 2 batches so far; waiting for the limit (")
+				reason = ""
 				p.reach(archive.StepLoaded, nil)
 				pass("counting the rows (")
 				p.end()
-				if n := len(seen.lines()); n != 5 {
+				if n := len(seen.lines()); n != 7 {
 					t.Errorf("%d lines", n)
 				}
 				time.Sleep(time.Hour)
-				if n := len(seen.lines()); n != 5 {
+				if n := len(seen.lines()); n != 7 {
 					t.Errorf("%d lines after the end", n)
 				}
 			})

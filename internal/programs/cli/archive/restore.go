@@ -74,15 +74,18 @@ func (r *restore) restored(ctx context.Context, day archive.Day, by string) erro
 	}
 	defer let()
 	carrier := r.carrier(shelf, by)
+	p := r.pulse(day.String(), "waiting for the day; another docket process may work on it")
 	if r.Sys.RestoreLimit != nil {
-		take, end, err := r.Sys.RestoreLimit()
+		limit, err := r.Sys.RestoreLimit()
 		if err != nil {
 			return err
 		}
-		defer end()
-		carrier.Take = take
+		if limit != nil {
+			defer limit.Close()
+			carrier.Take, p.waiting = limit.Take, limit.Waiting
+		}
 	}
-	p := r.beat(day.String(), "waiting for the day; another docket process may work on it")
+	p.beat()
 	told := carrier.Told
 	carrier.Told = func(step archive.Step) { p.reach(step, told) }
 	done, err := carrier.Restore(ctx, day)

@@ -44,10 +44,18 @@ type System struct {
 	Calendar func(ctx context.Context) (archive.Calendar, error)
 	// Shelf opens where archives lie: a directory, or s3://bucket/prefix.
 	Shelf func(where string) (archive.Shelf, error)
-	// RestoreLimit opens the limit on rows of a restore, until closed is called. Without a limit it is nil, or returns a
-	// nil take.
-	RestoreLimit func() (take func(ctx context.Context, rows int) (granted int), closed func(), err error)
+	// RestoreLimit opens the limit on rows of a restore. Without a limit it is nil, or returns nil.
+	RestoreLimit func() (RestoreLimit, error)
 	Close        func()
+}
+
+// RestoreLimit is the limit on rows of a restore; *app.Limits is one.
+type RestoreLimit interface {
+	// Take waits until some of these rows may be stored, and returns how many. It returns 0 if ctx ended first.
+	Take(ctx context.Context, rows int) (granted int)
+	// Waiting says what rows wait for now, empty for nothing.
+	Waiting() string
+	Close()
 }
 
 // Trial is the dry run; *worker.Trial is one.
