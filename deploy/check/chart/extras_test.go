@@ -1,7 +1,6 @@
 package chart
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -136,11 +135,40 @@ func TestShards_EveryProgramAndTheScaler(t *testing.T) {
 		t.Errorf("%d programs", programs)
 	}
 	for i, group := range []string{"docket-b", "docket-b-urgent", "docket-late-b"} {
-		want(t, objects["ScaledObject/docket-consumer"].object, group, "spec", "triggers", i, "metadata", "consumerGroup")
+		trigger := at(objects["ScaledObject/docket-consumer"].object, "spec", "triggers", i, "metadata")
+		want(t, trigger, group, "consumerGroup")
+		want(t, trigger, "4-7", "partitionLimitation")
 	}
 	for id, r := range mustRender(t, "default") {
 		if strings.Contains(r.text, "DOCKET_SHARD") {
 			t.Errorf("%s names shards", id)
+		}
+	}
+	want(t, mustRender(t, "nospool")["ScaledObject/docket-consumer"].object, nil, "spec", "triggers", 0, "metadata", "partitionLimitation")
+}
+
+// TestShards_ScalerCountsTheirPartitions: the other partitions count as lag in the groups of the shard.
+func TestShards_ScalerCountsTheirPartitions(t *testing.T) {
+	t.Parallel()
+	for partitions, ranges := range map[string][]any{
+		"0-3,8-11":  {"a=0-3", "b=4-7", "a=8-11"},
+		"0":         {"aa=1-3", "a=0", "b=4-7"},
+		"10-20,1,2": {"a=10-20", "a=1", "a=2", "a-b=0", "b=3-9"},
+		"5-5":       {"a=5-5", "b=0-4"},
+		"":          {"b=0-4"},
+	} {
+		v := values(t, "extras")
+		v["shards"] = map[string]any{"name": "a", "ranges": ranges}
+		objects, _, err := render(load(t), v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 3 {
+			var wanted any
+			if partitions != "" {
+				wanted = partitions
+			}
+			want(t, objects["ScaledObject/docket-consumer"].object, wanted, "spec", "triggers", i, "metadata", "partitionLimitation")
 		}
 	}
 }

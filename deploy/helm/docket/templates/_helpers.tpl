@@ -110,6 +110,16 @@ app.kubernetes.io/component: {{ .name }}
 {{- end }}
 {{- end }}
 
+{{/* The partitions of the release's shard, as 0-3,8-11; empty without shards. */}}
+{{- define "docket.partitions" -}}
+{{- $own := list -}}
+{{- range .Values.shards.ranges -}}
+{{- $parts := splitList "=" . -}}
+{{- if eq (first $parts) $.Values.shards.name }}{{ $own = append $own (last $parts) }}{{ end -}}
+{{- end -}}
+{{- join "," $own -}}
+{{- end }}
+
 {{/* "true" for components that write rows, where rows are limited. */}}
 {{- define "docket.limited" -}}
 {{- if and .root.Values.limits.rows (has .name (list "consumer" "replayer" "desk")) -}}true{{- end -}}
