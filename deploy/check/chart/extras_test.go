@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -186,10 +187,24 @@ func TestTest_ChecksAsTheConsumer(t *testing.T) {
 		settings[at(one, "name").(string)] = value
 	}
 	of := env(objects["StatefulSet/docket-consumer"])
-	for _, name := range []string{"DOCKET_KAFKA_BROKERS", "DOCKET_LANES", "DOCKET_DATABASE_URL_FILE", "DOCKET_KAFKA_SASL_PASSWORD_FILE"} {
+	for _, name := range []string{"DOCKET_KAFKA_BROKERS", "DOCKET_LANES", "DOCKET_DATABASE_URL_FILE", "DOCKET_KAFKA_SASL_PASSWORD_FILE", "DOCKET_LIMIT_ROWS", "DOCKET_LIMIT_LOW_ROWS", "DOCKET_LIMIT_BURST", "DOCKET_LIMIT_CALENDAR", "DOCKET_REDIS_URL_FILE"} {
 		if settings[name] == "" || settings[name] != of[name] {
 			t.Errorf("%s is %q, and %q in the consumer", name, settings[name], of[name])
 		}
+	}
+	var redis []any
+	for _, volume := range at(pod, "spec", "volumes").([]any) {
+		if at(volume, "name") == "redis" {
+			redis = append(redis, at(volume, "secret", "secretName"))
+		}
+	}
+	for _, mount := range at(container, "volumeMounts").([]any) {
+		if at(mount, "name") == "redis" {
+			redis = append(redis, at(mount, "mountPath"))
+		}
+	}
+	if !slices.Equal(redis, []any{"docket-redis", "/etc/docket/redis"}) {
+		t.Errorf("the Secret of Redis is mounted as %v", redis)
 	}
 	if settings["DOCKET_SPOOL_DIR"] != "" {
 		t.Errorf("it looks at the spool %q", settings["DOCKET_SPOOL_DIR"])

@@ -120,9 +120,9 @@ app.kubernetes.io/component: {{ .name }}
 {{- join "," $own -}}
 {{- end }}
 
-{{/* "true" for components that write rows, where rows are limited. */}}
+{{/* "true" for components that write rows, and for the test of their settings, where rows are limited. */}}
 {{- define "docket.limited" -}}
-{{- if and .root.Values.limits.rows (has .name (list "consumer" "replayer" "desk")) -}}true{{- end -}}
+{{- if and .root.Values.limits.rows (has .name (list "consumer" "replayer" "desk" "test")) -}}true{{- end -}}
 {{- end }}
 
 {{/* "true" for components that ask Redis. */}}
