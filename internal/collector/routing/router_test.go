@@ -231,6 +231,7 @@ func TestRouter_UrgentDecisionsUseShares(t *testing.T) {
 	}
 }
 
+//nolint:paralleltest // it measures what is the whole process's
 func TestRouter_RoutesWithoutMemory(t *testing.T) {
 	for name, fields := range map[string]string{"urgent": `"path":"admin/x","result":false`, "not": `"path":"shop","result":true`} {
 		r, l := routed(t, "verdict=denied;path=paymnts/*,admin/*;label:tenant=acme", "label:id=1000/s;client=1000/s"), logOf(t, fields)
