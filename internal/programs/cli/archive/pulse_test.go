@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,8 +45,9 @@ func TestPulse_SaysWhereARestoreIs(t *testing.T) {
 				seen := &screen{}
 				b := &base{Call: frame.Call{Screen: &term.Screen{Out: seen, Err: seen, Terminal: c.terminal, Clock: time.Now}}}
 				p := b.pulse("2026-08-01", "waiting for the day")
-				reason := ""
-				p.waiting = func() string { return reason }
+				var reason atomic.Value
+				reason.Store("")
+				p.waiting = func() string { return reason.Load().(string) }
 				p.beat()
 				pass := func(want string) {
 					t.Helper()
@@ -61,15 +63,15 @@ func TestPulse_SaysWhereARestoreIs(t *testing.T) {
 				p.reach(archive.StepVerified, nil)
 				pass("waits for a lock on decision_logs")
 				p.reach(archive.StepOpened, nil)
-				reason = "waiting for Redis (limits_away)"
+				reason.Store("waiting for Redis (limits_away)")
 				pass("2026-08-01: storing the first batch of rows; waiting for Redis (limits_away) (")
-				reason = ""
+				reason.Store("")
 				p.reach(archive.StepReading, nil)
 				p.reach(archive.StepReading, func(archive.Step) { b.Tell("step reading\n") })
 				pass("storing rows, 2 batches so far (")
-				reason = "waiting for the limit"
+				reason.Store("waiting for the limit")
 				pass("storing rows, 2 batches so far; waiting for the limit (")
-				reason = ""
+				reason.Store("")
 				p.reach(archive.StepLoaded, nil)
 				pass("counting the rows (")
 				p.end()
