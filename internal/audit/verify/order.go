@@ -76,6 +76,16 @@ func (m *sortedEvidence) parkedInOrder(t *tally) {
 		source Partition
 	}
 	first := m.firstHomes()
+	last := make(map[stream]map[Place]int) // where its last copy is
+	for i := range m.ev.Forwarded {
+		if f := &m.ev.Forwarded[i]; f.Home == home.Parked && f.Attempt == 0 {
+			at := stream{f.Found, f.By, f.At.Partition, f.in()}
+			if last[at] == nil {
+				last[at] = make(map[Place]int)
+			}
+			last[at][f.Place] = i
+		}
+	}
 	seen := make(map[stream]map[Place]bool)
 	highest := make(map[stream]Place)
 	for i := range m.ev.Forwarded {
@@ -99,7 +109,8 @@ func (m *sortedEvidence) parkedInOrder(t *tally) {
 		}
 		seen[at][d.Place] = true
 		t.check()
-		if before, ok := highest[at]; ok && before.Compare(d.Place) > 0 {
+		// If the later record is parked once more behind this one, the process has read both again. It had not come to this one before.
+		if before, ok := highest[at]; ok && before.Compare(d.Place) > 0 && last[at][before] < i {
 			t.broke(d, fmt.Sprintf("parked for the first time behind %v", before))
 			continue
 		}
@@ -119,7 +130,12 @@ func (m *sortedEvidence) firstHomes() map[Place]time.Time {
 		note(m.ev.Rows[i].Place, m.ev.Rows[i].StoredAt)
 	}
 	for i := range m.ev.Forwarded {
-		note(m.ev.Forwarded[i].Place, m.ev.Forwarded[i].FailedAt)
+		f := &m.ev.Forwarded[i]
+		at := f.FailedAt
+		if at.IsZero() { // sent again bare
+			at = f.Stamp
+		}
+		note(f.Place, at)
 	}
 	return first
 }

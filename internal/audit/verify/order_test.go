@@ -13,6 +13,16 @@ func TestParkedInOrder_AnotherReading(t *testing.T) {
 	t.Parallel()
 	for name, again := range map[string]func(w *world, late *Forwarded){
 		"by another process": func(_ *world, late *Forwarded) { late.By = "docket/b" },
+		"by the same process": func(w *world, late *Forwarded) {
+			again := *w.parked(1, 12)
+			again.At.Offset, again.FailedAt, again.Stamp = 1000, late.FailedAt.Add(time.Second), late.FailedAt.Add(time.Second)
+			w.ev.Forwarded = append(w.ev.Forwarded, again)
+		},
+		"and were sent bare before": func(w *world, late *Forwarded) {
+			bare := *late
+			bare.At.Offset, bare.By, bare.FailedAt, bare.Stamp = 1000, "", time.Time{}, late.FailedAt.Add(-time.Second)
+			w.ev.Forwarded = append(w.ev.Forwarded, bare)
+		},
 		"a duplicate before": func(w *world, late *Forwarded) {
 			row := &w.ev.Rows[w.row(late.Partition, late.Offset)]
 			row.Index, row.StoredAt = 1, late.FailedAt.Add(-time.Second)
