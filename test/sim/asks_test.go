@@ -141,6 +141,6 @@ func (w *world) moved(ev *evidence) (all []verify.Forwarded) {
 // putBack is a dead letter's record on a source topic.
 type putBack struct {
 	at    verify.Place
-	since time.Time // it failed first
+	since time.Time // it failed first; zero: not known
 	stamp time.Time // it was in its dead-letter topic; it was in a spool before
 }

@@ -59,6 +59,14 @@ func (w *world) adopt() {
 		return 0
 	}
 	w.returned, w.putBack = map[string][]verify.Place{}, nil
+	// A dead letter that was sent again bare does not say when it failed. The ledger has the time of its record, and it may have been in
+	// a spool for long.
+	bare := map[int64]bool{}
+	for _, r := range w.kafka.ReadAll(w.t, dead, exhausted) {
+		if header(r, envelope.FailedAt) == "" {
+			bare[r.Timestamp.UnixMilli()] = true
+		}
+	}
 	keys := w.deskSettings().HeaderKeys()
 	back := slices.DeleteFunc(w.kafka.ReadAll(w.t, w.sources()...), func(r *kgo.Record) bool {
 		_, ours := w.ledger.At(r.Topic, r.Partition, r.Offset)
@@ -83,21 +91,31 @@ func (w *world) adopt() {
 			continue
 		}
 		w.ledger.Acknowledged(r.Topic, r.Partition, r.Offset, conservation.Record{
-			Key: r.Key, Value: r.Value, Headers: r.Headers, Decisions: worth, Planted: "put back", Reached: w.reached(s, l),
+			Key: r.Key, Value: r.Value, Headers: r.Headers, Decisions: worth, Planted: "put back", Reached: w.reached(s, l, proof.Lines),
 		})
-		w.putBack = append(w.putBack, putBack{verify.Place{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset}, l.FirstFailedAt, l.Found.Stamp})
+		since := l.FirstFailedAt
+		if bare[since.UnixMilli()] {
+			since = time.Time{}
+		}
+		w.putBack = append(w.putBack, putBack{verify.Place{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset}, since, l.Found.Stamp})
 		w.returned[mark] = append(w.returned[mark], verify.Place{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset})
 	}
 }
 
 // reached returns when the decision of a letter came to Kafka first. Its record is put back later. An edited one comes
-// to Kafka only then; that is the zero time.
-func (w *world) reached(s *ledger.Sending, l *ledger.Entry) time.Time {
+// to Kafka only then; that is the zero time. Of a closed letter nothing is to be stored, so one that is reopened comes then.
+func (w *world) reached(s *ledger.Sending, l *ledger.Entry, lines []ledger.Audit) time.Time {
 	if w.sentAs(s) != nil {
 		return time.Time{}
 	}
 	was, _ := w.ledger.At(l.Origin.Topic, l.Origin.Partition, l.Origin.Offset)
-	return was.Reached
+	came := was.Reached
+	for i := range lines {
+		if a := &lines[i]; a.LetterID == l.ID && a.Act == ledger.Reopened && !came.IsZero() && a.At.After(came) && !a.At.After(s.CreatedAt) {
+			came = a.At
+		}
+	}
+	return came
 }
 
 // retried returns the value that a retry of a letter must put back, and the expected results. These are nil if the

@@ -46,6 +46,9 @@
 //     topic, the count is unknown. Kafka can have a retry that was given up or withdrawn, as its answer was lost. Such
 //     a one is not seen once its letter is closed.
 //
+//   - A dead letter that is closed is not counted, as nothing is to be stored of it. If it is reopened and retried later,
+//     answers from before the reopening did not count it.
+//
 //   - Spools are files of other hosts. Their count is unknown.
 //
 //   - A clock that jumps between two looks: older samples are dropped.
