@@ -53,7 +53,9 @@ func TestColdMetrics_OfShards(t *testing.T) {
 		if err := days[0].Once.Do(ctx, "k", claims.High, func() bool { return false }, work); err != nil {
 			t.Fatal(err)
 		}
-		_, _, _ = days[1].Once.Try(t.Context(), "k", claims.Low)
+		if _, _, ok := days[1].Once.Try(t.Context(), "k", claims.Low); ok {
+			t.Error("claimed what another has")
+		}
 		want := `
 # HELP docket_claims_total Claims on reading an archived day or file, by result: taken (this process reads), shared (another one's result), late (waited for half of the time, then reads, too), alone (no claims could be had), refused (another fetches the file).
 # TYPE docket_claims_total counter

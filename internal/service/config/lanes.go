@@ -94,10 +94,10 @@ func (l *loader) lanes() {
 	named := map[string]int{}
 	for _, name := range s.LaneNames {
 		named[name]++
-		switch known := slices.Contains(known, name); {
-		case !known && named[name] == 1:
+		switch isLane := slices.Contains(known, name); {
+		case !isLane && named[name] == 1:
 			l.complain(variable, "%s is not a lane; allowed: urgent, bulk or both", quote(name))
-		case known && named[name] == 2:
+		case isLane && named[name] == 2:
 			l.complain(variable, "names %s twice", quote(name))
 		}
 	}

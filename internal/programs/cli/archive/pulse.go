@@ -18,7 +18,7 @@ const (
 type pulse struct {
 	b       *base
 	about   string        // the day
-	waiting func() string // says that a limit makes it wait, empty if not; nil: there is no limit
+	waiting func() string // says which limit it waits for, empty for none; nil without limits
 	began   time.Time
 	stop    chan struct{}
 	done    chan struct{}
