@@ -17,11 +17,12 @@ type Gap struct {
 	Place string `json:"place"`
 	Why   string `json:"why"`
 	Rows  bool   `json:"rows,omitempty" doc:"It is a part of the table, so until when the answer is complete is not known"`
+	Far   bool   `json:"far,omitempty" doc:"It is on other hosts, and nothing says that it has anything: the answer is complete without it"`
 }
 
 func gapsOf(all []reader.Gap) (out []Gap) {
 	for _, g := range all {
-		out = append(out, Gap{g.Name, g.Why, g.Rows})
+		out = append(out, Gap{g.Name, g.Why, g.Rows, g.Far})
 	}
 	return out
 }

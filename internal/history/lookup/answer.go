@@ -29,12 +29,21 @@ type Answer struct {
 	Whole bool
 }
 
-// Complete reports whether every place was searched completely.
-func (a *Answer) Complete() bool { return len(a.NotLooked) == 0 }
+// Complete reports whether every place that this host can see was searched completely.
+func (a *Answer) Complete() bool {
+	return !slices.ContainsFunc(a.NotLooked, func(g Gap) bool { return !g.Far })
+}
 
-// Nowhere reports that no searched place has the id. Only with a complete answer it does not exist.
+// Nowhere reports that no searched place has the id. Only without gaps it does not exist.
 func (a *Answer) Nowhere() bool {
 	return len(a.Rows)+len(a.Archived)+len(a.Letters)+len(a.Found) == 0
+}
+
+// near drops what is far where a decision is stored. The answer tells such places only of an id that may be there alone.
+func (a *Answer) near() {
+	if len(a.Rows)+len(a.Archived) > 0 {
+		a.NotLooked = slices.DeleteFunc(a.NotLooked, func(g Gap) bool { return g.Far })
+	}
 }
 
 // Stored returns the decisions of the table and of archived days, oldest first.

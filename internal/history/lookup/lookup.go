@@ -339,6 +339,7 @@ func (s *search) done() []Answer {
 			entered[e.ID] = true
 		}
 		s.join(a)
+		a.near()
 		a.Letters = ledger.Others(a.Letters, places)
 		a.Letters = a.Letters[:min(len(a.Letters), mostLetters)]
 		// The ledger has it, with more facts.

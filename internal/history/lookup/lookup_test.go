@@ -377,7 +377,6 @@ func TestFind_NotLooked(t *testing.T) {
 		"no table":           {func(w *world) { w.noTable = errors.New("away") }, "the rows of decision_logs", "away"},
 		"a broken file":      {func(w *world) { w.spool(file, []byte("no gzip")) }, "the spool ", "1 of 1 files cannot be read whole, the first is " + file},
 		"a set aside file":   {func(w *world) { w.spool("corrupt/"+file, spooled(w.t, "dlq", log("x", ""))) }, "the spool ", "the first is corrupt/" + file},
-		"no spool here":      {func(w *world) { w.spools = []string{filepath.Join(w.t.TempDir(), "gone")} }, "spools", "on this host"},
 		"too large a spool":  {func(w *world) { w.spool(file, spooled(w.t, "dlq", strings.Repeat("x", 900))); w.limits.Bytes = 500 }, "the spool ", "it holds more than 500 bytes"},
 		"an archived day":    {func(w *world) { day(w, "decision_logs-2026-03-01-001-3f9a2c-4f397d52.manifest.json") }, "archived day 2026-03-01 in ", "its manifest is not valid JSON"},
 		"a broken archive":   {func(w *world) { day(w, "dead_letters-2026-03-01-001-3f9a2c-4f397d52.manifest.json") }, "archived dead letters in ", "is broken"},
@@ -403,6 +402,31 @@ func TestFind_NotLooked(t *testing.T) {
 	w := newWorld(t)
 	if a := w.find(); !a.Complete() || !a.Nowhere() || len(a.Looked) != 8 {
 		t.Errorf("complete: %v, nowhere: %v, looked at %v", a.Complete(), a.Nowhere(), a.Looked)
+	}
+}
+
+// A spool of another host is told where nothing is stored, and the answer is complete without it. With a decision that is stored it is not
+// told.
+func TestFind_SpoolsOfOtherHosts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.spools = []string{filepath.Join(t.TempDir(), "gone")}
+	a := w.find()
+	if len(a.NotLooked) != 1 || !a.NotLooked[0].Far || !strings.Contains(a.NotLooked[0].Why, "on this host") || !a.Complete() || !a.Nowhere() {
+		t.Errorf("%+v", a)
+	}
+	look := w.look()
+	look.Rows = func(context.Context, string) ([]reader.Decision, error) { return []reader.Decision{{Row: reader.Row{ID: "d-1"}}}, nil }
+	if a := look.Find(t.Context(), "d-1"); len(a.NotLooked) != 0 || len(a.Rows) != 1 {
+		t.Errorf("stored: %+v", a)
+	}
+	sharded := Look{Shards: []ShardLook{{"eu", look}, {"us", w.look()}}, Limits: w.limits}
+	if a := sharded.Find(t.Context(), "d-1"); len(a.NotLooked) != 0 || len(a.Rows) != 1 {
+		t.Errorf("stored in a shard: %+v", a)
+	}
+	sharded.Shards = sharded.Shards[1:]
+	if a := sharded.Find(t.Context(), "d-1"); len(a.NotLooked) != 1 || !a.Complete() || !a.Nowhere() {
+		t.Errorf("of no shard: %+v", a)
 	}
 }
 

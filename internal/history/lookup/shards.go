@@ -28,6 +28,7 @@ func (l *Look) allShards(ctx context.Context, ids []string) (all []Answer, read 
 		for i, s := range l.Shards {
 			all[n].add(s, &answers[i][n])
 		}
+		all[n].near()
 	}
 	for _, n := range reads {
 		read += n
@@ -59,7 +60,7 @@ func (a *Answer) add(s ShardLook, of *Answer) {
 		a.Looked = append(a.Looked, Searched{inShard(shard, p.Name), p.Note})
 	}
 	for _, g := range of.NotLooked {
-		a.NotLooked = append(a.NotLooked, Gap{Name: inShard(shard, g.Name), Why: g.Why, Rows: g.Rows})
+		a.NotLooked = append(a.NotLooked, Gap{Name: inShard(shard, g.Name), Why: g.Why, Rows: g.Rows, Far: g.Far})
 	}
 }
 

@@ -115,6 +115,6 @@ func (s *search) tellSpools() {
 		}
 	}
 	if len(absent) > 0 && len(absent) == len(s.spools) {
-		s.missed("spools", "there is no "+strings.Join(absent, " and no ")+" on this host: `consumer where-is ID --spool DIR` on the host that has one")
+		s.lack(Gap{Name: "spools", Why: "there is no " + strings.Join(absent, " and no ") + " on this host: `consumer where-is ID --spool DIR` on the host that has one", Far: true})
 	}
 }

@@ -18,6 +18,8 @@ type Gap struct {
 	Why  string
 	// Rows says that it is a part of the table, so that until when the answer is complete is not known.
 	Rows bool
+	// Far says that this host cannot see the place, and that nothing says that it has anything.
+	Far bool
 }
 
 // RowsLack reports whether a part of the table is among the gaps.

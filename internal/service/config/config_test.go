@@ -373,6 +373,7 @@ func TestDefaults_Desk(t *testing.T) {
 		DeskAPIAddr: "127.0.0.1:8083", DeskConsole: true,
 		DeskOIDCClaim: "groups", DeskOIDCName: "preferred_username", DeskOIDCScopes: []string{"openid", "profile"}, DeskOIDCLabel: "single sign-on", DeskOIDCSession: 4 * time.Hour,
 		StatesMax: 1_000_000, StatesIdle: 90 * 24 * time.Hour, StatesKeepFlips: 365 * 24 * time.Hour,
+		SpoolDir:      "/nowhere",
 		ReaderSubject: "requested_by:host", ArchiveS3Endpoint: "https://s3.amazonaws.com", ArchiveS3Region: "us-east-1", CacheBytes: 10 << 30,
 	}
 	if diff := cmp.Diff(want, s, cmpopts.IgnoreUnexported(Settings{})); diff != "" {
