@@ -329,12 +329,21 @@ func (s *api) rowsFirst(ctx context.Context, id string, begun complete.Begun) ([
 func readable(id string) bool { return !strings.ContainsRune(id, 0) && utf8.ValidString(id) }
 
 // byID returns the decisions of an id, or of the only id with these first characters: at least one. The other homes are
-// asked only if no row has it. Then the answer is theirs, else nil.
+// asked only if no row has exactly it. Then the answer may be theirs, else it is nil.
 func (s *api) byID(ctx context.Context, id string, begun complete.Begun) ([]reader.Decision, *lookup.Answer, error) {
 	if !readable(id) {
 		return nil, nil, faulty("path.id", "text in UTF-8 without U+0000")
 	}
 	all, err := reader.Named(ctx, s.Decisions, id)
+	if reader.MayBeWhole(id, all, err) {
+		a, err := s.everywhere(ctx, id)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !a.Nowhere() {
+			return s.stored(ctx, a, begun)
+		}
+	}
 	var several *reader.AmbiguousError
 	switch {
 	case errors.As(err, &several):

@@ -168,6 +168,36 @@ func TestShortIDs_OfDecisions(t *testing.T) {
 	}
 }
 
+// TestShortIDs_WholeElsewhere: an id that only another home has is not taken for the beginning of longer ones, nor if there was no time to
+// find these. A UUID is whole, so that the first characters of one are a shortened id.
+func TestShortIDs_WholeElsewhere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for n, claims := range []string{"order-1", "order-2", decisionID[:8]} {
+		w.book.letters[id(n+1)].DecisionID = claims
+	}
+	for i, decision := range []string{"order-10", "order-20", "order-21"} {
+		d := readertest.Decisions(3, noon)[i]
+		d.ID = decision
+		w.store.Add(d)
+	}
+	elsewhere := func(whole string) {
+		t.Helper()
+		for _, path := range []string{"", "/why"} {
+			if p := w.ask(t, "auditor", "GET", "/decisions/"+whole+path, "").problem(t); p.Status != http.StatusNotFound || p.Elsewhere == nil || len(p.Elsewhere.Others) != 1 {
+				t.Errorf("%s%s: %+v", whole, path, p)
+			}
+		}
+	}
+	elsewhere("order-1") // of one longer id
+	elsewhere("order-2") // of several
+	if a := w.ask(t, "auditor", "GET", "/decisions/"+decisionID[:8], ""); a.code != http.StatusOK || !strings.Contains(a.body, decisionID) {
+		t.Errorf("%d %s", a.code, a.body)
+	}
+	w.store.FailBegins(reader.ErrWhole)
+	elsewhere("order-1")
+}
+
 // TestSearch_PagesHaveEachDecisionOnce tries each order, several page sizes and slow stores.
 func TestSearch_PagesHaveEachDecisionOnce(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,7 @@ package reader
 import (
 	"context"
 	"errors"
+	"slices"
 )
 
 // LeastID is the least length of a shortened id.
@@ -55,6 +56,19 @@ func Named(ctx context.Context, s Store, id string) ([]Decision, error) {
 		several.Some = append(several.Some, d.Row)
 	}
 	return nil, several
+}
+
+// MayBeWhole reports whether an id may be whole although [Named] returned this for it: longer ids, or [ErrWhole]. Then it
+// is in another place than the table. An id that begins like a UUID is taken for a shortened one.
+func MayBeWhole(id string, all []Decision, err error) bool {
+	var several *AmbiguousError
+	switch {
+	case errors.Is(err, ErrWhole):
+		return true
+	case errors.As(err, &several):
+		return slices.ContainsFunc(several.Some, func(r Row) bool { return !isUUID(r.ID) })
+	}
+	return len(all) > 0 && all[0].ID != id && !isUUID(all[0].ID)
 }
 
 // Shortened reports whether an id that no decision has may be the first characters of one.

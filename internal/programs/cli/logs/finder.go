@@ -182,14 +182,20 @@ func jsonClaims(others []ledger.Entry) []jsonClaim {
 	return all
 }
 
-// named finds the decisions of an id, or of the only id that begins with these characters. It lists several.
-func (fd finder) named(ctx context.Context, id string) ([]reader.Decision, error) {
+// named finds the decisions of an id, or of the only stored id that begins with these characters. It lists several. If
+// another home has exactly this id, the answer is theirs, else nil.
+func (fd finder) named(ctx context.Context, id string, within time.Duration) ([]reader.Decision, *lookup.Answer, error) {
 	store := fd.Sys.Decisions
 	if barely, ok := store.(interface{ Columns() reader.Store }); ok && fd.columns {
 		store = barely.Columns()
 	}
 	all, err := reader.Named(ctx, store, id)
 	err = fd.parts.Pass(err)
+	if reader.MayBeWhole(id, all, err) {
+		if a := fd.elsewhere(ctx, id, nil, within); !a.Nowhere() {
+			return nil, a, nil
+		}
+	}
 	var several *reader.AmbiguousError
 	switch {
 	case errors.As(err, &several):
@@ -200,17 +206,17 @@ func (fd finder) named(ctx context.Context, id string) ([]reader.Decision, error
 		if several.More {
 			fd.Tell("  and others\n")
 		}
-		return nil, frame.Exit(cli.Misuse)
+		return nil, nil, frame.Exit(cli.Misuse)
 	case errors.Is(err, reader.ErrWhole):
-		return nil, fmt.Errorf("decision %s: %w", term.Brief(id), err)
+		return nil, nil, fmt.Errorf("decision %s: %w", term.Brief(id), err)
 	}
-	return all, err
+	return all, nil, err
 }
 
 // stored is the decision of an id, and of a time where several have that id. The table is asked first, and the other
 // homes if no row has it: then the answer is theirs, else nil. Without begun nothing is said of how complete it is.
 func (fd finder) stored(ctx context.Context, id, flag string, at time.Time, within time.Duration, begun *complete.Begun) (d reader.Decision, a *lookup.Answer, err error) {
-	all, err := fd.named(ctx, id)
+	all, a, err := fd.named(ctx, id, within)
 	if err != nil {
 		return d, nil, err
 	}
@@ -222,7 +228,9 @@ func (fd finder) stored(ctx context.Context, id, flag string, at time.Time, with
 		return n >= 0
 	}
 	if len(all) == 0 || !at.IsZero() && !ofTime() {
-		a = fd.elsewhere(ctx, id, all, within)
+		if a == nil {
+			a = fd.elsewhere(ctx, id, all, within)
+		}
 		if all = a.Stored(); len(all) == 0 {
 			var said *reader.Completeness
 			if begun != nil {

@@ -283,11 +283,13 @@ func (l *search) nextPage(f reader.Filter, next string) string {
 func (l *search) one(ctx context.Context, id string) error {
 	l.columns = !l.full
 	begun := begin(ctx, l.Call, complete.Range{})
-	all, err := l.named(ctx, id)
+	all, a, err := l.named(ctx, id, l.within)
 	if err != nil {
 		return err
 	}
-	a := l.elsewhere(ctx, id, all, l.within)
+	if a == nil {
+		a = l.elsewhere(ctx, id, all, l.within)
+	}
 	if len(all) == 0 {
 		all = a.Rows // it was stored meanwhile
 	}

@@ -5,7 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"docket/internal/desk/ledger"
 	"docket/internal/history/reader"
+	"docket/internal/record/envelope"
 	"docket/internal/testkit/readertest"
 )
 
@@ -48,6 +50,22 @@ func TestShortIDs_OfDecisions(t *testing.T) {
 				t.Errorf("%s%s: exit %d\n%s%s", args, how, r.code, r.out, r.err)
 			}
 			quiet(t, r.out+r.err)
+		}
+	}
+}
+
+// TestShortIDs_WholeElsewhere: an id that only another home has is not taken for the beginning of longer ones.
+func TestShortIDs_WholeElsewhere(t *testing.T) {
+	t.Parallel()
+	for _, id := range []string{"abcdef", "cdefgh"} { // several ids begin so, or one
+		for _, command := range []string{"why", "logs", "why --json", "logs --json"} {
+			claim := letter(1, envelope.Cause{Kind: envelope.Data, Code: "23514", Message: "x"}, ledger.Pending)
+			claim.DecisionID = id
+			w := &world{store: alike(t), book: newBook(claim)}
+			r := w.call(append(strings.Fields(command), id)...)
+			if r.code != 1 || !strings.Contains(r.err, "no decision "+id+" is stored. It was found elsewhere") || strings.Contains(r.out, id+"-") {
+				t.Errorf("%s %s: exit %d\n%s%s", command, id, r.code, r.out, r.err)
+			}
 		}
 	}
 }
