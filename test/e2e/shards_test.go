@@ -205,6 +205,7 @@ func TestShards_ThreeServers(t *testing.T) {
 	if out, code := s.command(nil, "docket", "where-is", s.sent[778]); code != 0 || strings.Count(out, "stored") != 1 {
 		t.Errorf("docket where-is ended with %d:\n%s", code, out)
 	}
+	s.whereByDesk()
 	if out, code := s.command(nil, "docket", "dlq", "list"); code != 2 || !strings.Contains(out, "DOCKET_SHARD: is missing; name one of a, b, c") {
 		t.Errorf("docket dlq list ended with %d:\n%s", code, out)
 	}
@@ -282,12 +283,42 @@ func TestShards_ThreeServers(t *testing.T) {
 	}
 }
 
+// whereByDesk asks the desk of one shard where decisions of each shard are, and commands with the settings of that shard.
+func (s *shardSystem) whereByDesk() {
+	s.t.Helper()
+	api := freeAddr(s.t)
+	d := s.desk("DOCKET_SHARD=a", "DOCKET_DESK_API_ADDR="+api, "DOCKET_DESK_API_TOKENS=mara:viewer:0123456789abcdef")
+	eventually(s.t, patience, "the desk is ready", func() error {
+		if code, body := d.get("/readyz"); code != 200 {
+			return fmt.Errorf("/readyz: %d %s", code, body)
+		}
+		return nil
+	})
+	for i, name := range shardNames {
+		n := slices.IndexFunc(s.sent, func(id string) bool { return s.partition(id)/2 == i })
+		stored := fmt.Sprintf("shard %s:\n%s/%d/", name, s.places.Topic, s.partition(s.sent[n]))
+		for _, asks := range [][]string{{"DOCKET_SHARD=a"}, {"DOCKET_SHARDS=", "DOCKET_SHARD_URLS=", "DOCKET_SERVER=http://" + api, "DOCKET_TOKEN=0123456789abcdef"}} {
+			out, code := s.command(asks, "docket", "where-is", s.sent[n])
+			if code != 0 || !strings.Contains(out, stored) || strings.Count(out, "stored ") != 1 {
+				s.t.Errorf("docket where-is %s by %s ended with %d:\n%s", s.sent[n], asks[0], code, out)
+			}
+		}
+	}
+	if code := d.stop(); code != 0 {
+		s.t.Errorf("%s ended with %d", d.name, code)
+	}
+}
+
+// partition is the partition of the source topic that an id is produced to.
+func (s *shardSystem) partition(id string) int {
+	return kgo.StickyKeyPartitioner(nil).ForTopic(s.places.Topic).Partition(&kgo.Record{Key: []byte(id)}, 6)
+}
+
 // inB checks that the decisions that are missing are those of shard b's partitions.
 func (s *shardSystem) inB(missing map[string]bool) {
 	s.t.Helper()
-	byKey := kgo.StickyKeyPartitioner(nil).ForTopic(s.places.Topic)
 	for id, gone := range missing {
-		p := byKey.Partition(&kgo.Record{Key: []byte(id)}, 6)
+		p := s.partition(id)
 		if ofB := p == 2 || p == 3; ofB != gone {
 			s.t.Errorf("%s of partition %d is missing: %v", id, p, gone)
 			return

@@ -23,27 +23,28 @@ import (
 type Query struct {
 	verify.Place // Index is envelope.NoIndex for any
 	ID           string
+	Text         string // as it was given
 }
 
 // ParseQuery reads TOPIC/PARTITION/OFFSET, TOPIC/PARTITION/OFFSET/INDEX, or else a decision id.
 func ParseQuery(text string) Query {
 	parts := strings.Split(text, "/")
 	if len(parts) != 3 && len(parts) != 4 {
-		return Query{ID: text}
+		return Query{ID: text, Text: text}
 	}
 	partition, err := strconv.ParseInt(parts[1], 10, 32)
 	if err != nil || partition < 0 {
-		return Query{ID: text}
+		return Query{ID: text, Text: text}
 	}
 	offset, err := strconv.ParseInt(parts[2], 10, 64)
 	if err != nil || offset < 0 {
-		return Query{ID: text}
+		return Query{ID: text, Text: text}
 	}
-	q := Query{Place: verify.Place{Topic: parts[0], Partition: int32(partition), Offset: offset, Index: envelope.NoIndex}}
+	q := Query{Place: verify.Place{Topic: parts[0], Partition: int32(partition), Offset: offset, Index: envelope.NoIndex}, Text: text}
 	if len(parts) == 4 {
 		index, err := strconv.ParseInt(parts[3], 10, 32)
 		if err != nil || index < 0 {
-			return Query{ID: text}
+			return Query{ID: text, Text: text}
 		}
 		q.Index = int(index)
 	}
@@ -113,7 +114,14 @@ type Letter struct {
 // does: for a decision without a row, and for a record that the source no longer has.
 func (s *System) Find(ctx context.Context, q Query, since time.Time) (*Whereabouts, error) {
 	w := &Whereabouts{At: time.Now()}
-	places, rows, err := s.places(ctx, w, q, since)
+	var places []verify.Place
+	var rows []verify.Row
+	var err error
+	if q.ID != "" || s.ours(q.Topic) {
+		places, rows, err = s.places(ctx, w, q, since)
+	} else {
+		q, places, rows, err = s.reading(ctx, w, q)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +134,9 @@ func (s *System) Find(ctx context.Context, q Query, since time.Time) (*Whereabou
 		r.remember(rows)
 		w.Records = append(w.Records, r)
 	}
-	s.letters(ctx, w)
+	if len(w.Records) > 0 {
+		s.letters(ctx, w)
+	}
 	w.settle()
 	return w, nil
 }
@@ -173,10 +183,23 @@ func (s *System) places(ctx context.Context, w *Whereabouts, q Query, since time
 			return places, nil, err
 		}
 	}
-	if _, ours := s.settings.Source(at.Topic); !ours {
-		return nil, nil, fmt.Errorf("%s is not a topic of the settings; if it is the topic of a lane, name the lane in DOCKET_LANES", at.Topic)
-	}
 	return []verify.Place{at}, nil, nil
+}
+
+// reading returns the query as an id if its topic is not one of the settings, as an id may look like a place. places and rows are
+// those of the id. It is an error if nothing has it.
+func (s *System) reading(ctx context.Context, w *Whereabouts, q Query) (as Query, places []verify.Place, rows []verify.Row, err error) {
+	places, rows, err = s.everywhere(ctx, w, q.Text)
+	if err == nil && len(places)+len(w.Refused)+len(w.Found) == 0 {
+		err = fmt.Errorf("%s is not a topic of the settings, and %s is not a decision_id that was found; if it is the topic of a lane, name the lane in DOCKET_LANES", q.Topic, q.Text)
+	}
+	return Query{ID: q.Text, Text: q.Text}, places, rows, err
+}
+
+// ours reports whether a topic is one of the settings.
+func (s *System) ours(name string) bool {
+	_, source := s.settings.Source(name)
+	return source || slices.ContainsFunc(s.topics(), func(t topic) bool { return t.name == name })
 }
 
 // remember adds the rows that led to a record which the source no longer has.

@@ -103,15 +103,36 @@ func TestLanes_ScansEachTopic(t *testing.T) {
 func TestLanes_PlacesOfEach(t *testing.T) {
 	t.Parallel()
 	s, _ := laneWorld(t, "urgent")
-	for topic, want := range map[string]string{"logs": "", "logs-urgent": "", "logs-bulk": "logs-bulk is not a topic of the settings; if it is the topic of a lane, name the lane in DOCKET_LANES"} {
+	for topic, want := range map[string]bool{"logs": true, "logs-urgent": true, "logs-bulk": false} {
 		q := Query{Place: verify.Place{Topic: topic, Offset: 7, Index: envelope.NoIndex}}
-		places, _, err := s.places(t.Context(), &Whereabouts{}, q, time.Time{})
-		switch {
-		case want != "" && (err == nil || err.Error() != want):
-			t.Errorf("%s: %v", topic, err)
-		case want == "" && (err != nil || len(places) != 1 || places[0].Topic != topic):
+		if got := s.ours(topic); got != want {
+			t.Errorf("%s: %v", topic, got)
+		}
+		if places, _, err := s.places(t.Context(), &Whereabouts{}, q, time.Time{}); err != nil || len(places) != 1 || places[0].Topic != topic {
 			t.Errorf("%s: %v, %v", topic, places, err)
 		}
+	}
+}
+
+// An id may look like a place. It is one if its topic is not of the settings and something has it.
+func TestFind_IDLikeAPlace(t *testing.T) {
+	t.Parallel()
+	s, _ := laneWorld(t, "urgent")
+	var asked []string
+	s.elsewhere = func(_ context.Context, id string) (lookup.Answer, error) {
+		asked = append(asked, id)
+		if id != "tenant/1/042" {
+			return lookup.Answer{}, nil
+		}
+		return lookup.Answer{Found: []lookup.Found{{Where: lookup.Parked, Name: "parking", Partition: 2, Offset: 9}}}, nil
+	}
+	w, err := s.Find(t.Context(), ParseQuery("tenant/1/042"), time.Time{})
+	if err != nil || len(w.Found) != 1 || len(w.Records) != 0 {
+		t.Errorf("%+v, %v", w, err)
+	}
+	_, err = s.Find(t.Context(), ParseQuery("tenant/1/43"), time.Time{})
+	if err == nil || !strings.HasPrefix(err.Error(), "tenant is not a topic of the settings") || !slices.Equal(asked, []string{"tenant/1/042", "tenant/1/43"}) {
+		t.Errorf("%v, asked for %q", err, asked)
 	}
 }
 

@@ -110,7 +110,7 @@ type codePath struct {
 	Code string `path:"code" pattern:"^[0-9A-Za-z_]{1,64}$"`
 }
 type whereInput struct {
-	Query string `query:"q" required:"true" minLength:"1" maxLength:"512" doc:"TOPIC/PARTITION/OFFSET, TOPIC/PARTITION/OFFSET/INDEX or a decision id"`
+	Query string `query:"q" required:"true" minLength:"1" maxLength:"4096" doc:"TOPIC/PARTITION/OFFSET, TOPIC/PARTITION/OFFSET/INDEX or a decision id"`
 }
 type groupsOutput struct{ Body Groups }
 type reportOutput struct{ Body Report }

@@ -416,7 +416,9 @@ func TestFind_SpoolsOfOtherHosts(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	look := w.look()
-	look.Rows = func(context.Context, string) ([]reader.Decision, error) { return []reader.Decision{{Row: reader.Row{ID: "d-1"}}}, nil }
+	look.Rows = func(context.Context, string) ([]reader.Decision, error) {
+		return []reader.Decision{{Row: reader.Row{ID: "d-1"}}}, nil
+	}
 	if a := look.Find(t.Context(), "d-1"); len(a.NotLooked) != 0 || len(a.Rows) != 1 {
 		t.Errorf("stored: %+v", a)
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -51,42 +52,74 @@ type jsonShardWhere struct {
 	jsonWhere
 }
 
-// whereInShards looks in every shard that may have the record, one after another. It is done if one of them says where
-// it is.
-func whereInShards(ctx context.Context, env Env, s config.Settings, q inspect.Query, since time.Time, o inspect.Options, asJSON bool) int {
-	result := Failed
+// ShardWhere is where a record is by what one shard has.
+type ShardWhere struct {
+	Of    config.Settings
+	Found *inspect.Whereabouts // nil: the shard was not asked
+	Err   error                // why not
+}
+
+// WhereInShards looks in each of the shards that may have the record, one after another, until the context ends. It tells
+// each answer.
+func WhereInShards(ctx context.Context, shards []config.Settings, q inspect.Query, look func(context.Context, config.Settings) (*inspect.Whereabouts, error), tell func(ShardWhere)) {
+	for _, one := range shardsOf(shards, q) {
+		found, err := look(ctx, one)
+		if ctx.Err() != nil {
+			return
+		}
+		tell(ShardWhere{one, found, err})
+	}
+}
+
+// WhereOfShards is [Where] for several shards. It is settled if one of them says where the record is.
+func WhereOfShards(all []ShardWhere) (text string, report []byte, settled bool) {
+	var people, programs bytes.Buffer
 	var out jsonShards[jsonShardWhere]
-	for _, one := range shardsOf(s, q) {
-		found, err := whereIn(ctx, one, q, since, o)
-		switch {
-		case ctx.Err() != nil:
-			return Failed
-		case err != nil:
-			out.NotAsked = append(out.NotAsked, notAsked{one.ShardName, err.Error()})
+	for _, one := range all {
+		name := one.Of.ShardName
+		if one.Err != nil {
+			out.NotAsked = append(out.NotAsked, notAsked{name, one.Err.Error()})
 			out.Freshness = "PARTIAL"
-			say(env.Stderr, "PARTIAL: shard %s was not asked: %v\n", one.ShardName, err)
-			continue
-		case asJSON:
-			if showWhere(io.Discard, one, found) == Done {
-				result = Done
-			}
-			out.Shards = append(out.Shards, jsonShardWhere{one.ShardName, whereOf(one, found)})
+			say(&people, "PARTIAL: shard %s was not asked: %v\n", name, one.Err)
 			continue
 		}
-		say(env.Stdout, "shard %s:\n", one.ShardName)
-		if showWhere(env.Stdout, one, found) == Done {
-			result = Done
+		say(&people, "shard %s:\n", name)
+		settled = showWhere(&people, one.Of, one.Found) == Done || settled
+		out.Shards = append(out.Shards, jsonShardWhere{name, whereOf(one.Of, one.Found)})
+	}
+	printJSON(&programs, out)
+	return people.String(), programs.Bytes(), settled
+}
+
+// whereInShards prints each answer as soon as it is there.
+func whereInShards(ctx context.Context, env Env, s config.Settings, q inspect.Query, since time.Time, o inspect.Options, asJSON bool) int {
+	var all []ShardWhere
+	WhereInShards(ctx, s.EveryShard(), q, func(ctx context.Context, one config.Settings) (*inspect.Whereabouts, error) {
+		return whereIn(ctx, one, q, since, o)
+	}, func(one ShardWhere) {
+		all = append(all, one)
+		switch text, _, _ := WhereOfShards([]ShardWhere{one}); {
+		case one.Err != nil:
+			_, _ = io.WriteString(env.Stderr, text)
+		case !asJSON:
+			_, _ = io.WriteString(env.Stdout, text)
 		}
+	})
+	_, report, settled := WhereOfShards(all)
+	switch {
+	case ctx.Err() != nil:
+		return Failed
+	case asJSON:
+		_, _ = env.Stdout.Write(report)
 	}
-	if asJSON {
-		printJSON(env.Stdout, out)
+	if !settled {
+		return Failed
 	}
-	return result
+	return Done
 }
 
 // shardsOf returns the shards that may have a record: one if it has a place, all for an id.
-func shardsOf(s config.Settings, q inspect.Query) []config.Settings {
-	all := s.ByShard()
+func shardsOf(all []config.Settings, q inspect.Query) []config.Settings {
 	if q.ID != "" {
 		return all
 	}

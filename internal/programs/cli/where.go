@@ -75,7 +75,7 @@ func runWhereIs(env Env, q inspect.Query, since time.Time, o inspect.Options, as
 	}
 	ctx, end := UntilSignal(env)
 	defer end()
-	if s.OfAllShards() {
+	if s.OfAllShards() || len(s.EveryShard()) > 1 {
 		return whereInShards(ctx, env, s, q, since, o, asJSON)
 	}
 	found, err := whereIn(ctx, s, q, since, o)

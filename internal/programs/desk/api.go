@@ -75,8 +75,10 @@ func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg prom
 	if s.Share() != nil { // the other shards are not asked, so no answer is complete
 		answers = &complete.Answers{}
 	}
+	var shards []lookup.ShardLook
 	if all := p.parts.everywhere; all != nil {
 		decisions, states, look, answers = all.Decisions, all.States, lookup.NewShared(all.Look), p.watchShards(all)
+		shards = all.Look.Shards
 	}
 	calendar := Calendar(rows, days, time.Now)
 	if s.Share() != nil || p.parts.everywhere != nil { // each shard has days of its own
@@ -85,7 +87,7 @@ func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg prom
 	handler, err := api.New(api.Config{Version: buildinfo.String(), Lease: s.DeskLease, Registry: reg}, api.Ports{
 		Book: ledgerdb.New(p.parts.asked.DB), Trial: trial, Horizon: horizon, Decisions: decisions, Question: question,
 		Backlog: func(ctx context.Context) (worker.Backlog, error) { return Backlog(ctx, s) },
-		WhereIs: whereIs(s, look.Find), Elsewhere: look.Find, Around: look.Around, Complete: answers,
+		WhereIs: whereIs(s, look.Find, shards), Elsewhere: look.Find, Around: look.Around, Complete: answers,
 		States: states, Calendar: calendar,
 	}, auth, p.log)
 	if err != nil {

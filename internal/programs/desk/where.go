@@ -29,32 +29,82 @@ func shelfOf(s config.Settings) func(string) (archive.Shelf, error) {
 	return func(where string) (archive.Shelf, error) { return shelf.Open(where, s) }
 }
 
-// whereIs looks for a record in every home, and in the spools of this host.
-func whereIs(s config.Settings, elsewhere func(context.Context, string) (lookup.Answer, error)) func(context.Context, string) (api.Whereabouts, error) {
+// elsewhere looks for an id in every home.
+type elsewhere = func(context.Context, string) (lookup.Answer, error)
+
+// whereIs looks for a record in every home, and in the spools of this host. Of several shards it asks each that may have
+// the record, by the look-up of that shard.
+func whereIs(s config.Settings, all elsewhere, shards []lookup.ShardLook) func(context.Context, string) (api.Whereabouts, error) {
 	return func(ctx context.Context, query string) (api.Whereabouts, error) {
-		sys, err := inspect.Open(s, inspect.Options{Elsewhere: elsewhere})
-		if err != nil {
-			return api.Whereabouts{}, err
-		}
-		defer sys.Close()
-		found, err := sys.Find(ctx, inspect.ParseQuery(query), time.Now().Add(-farBack))
-		if err != nil {
-			return api.Whereabouts{}, err
-		}
-		out := api.Whereabouts{Decisions: []api.DecisionHomes{}, Found: lookup.Views(found.Found, found.At), Looked: append([]string{}, found.Looked...), Unlooked: found.Unlooked}
-		out.Text, out.Report, out.Settled = cli.Where(s, found)
-		for i := range found.Refused {
-			out.Refused = append(out.Refused, api.LetterOf(found.Refused[i]))
-		}
-		for i := range found.Records {
-			r := &found.Records[i]
-			for j := range r.Decisions {
-				d := &r.Decisions[j]
-				out.Decisions = append(out.Decisions, api.DecisionHomes{
-					Record: fmt.Sprintf("%s/%d/%d", r.Topic, r.Partition, r.Offset), Lane: s.LaneName(r.Topic), ID: d.ID, Homes: cli.Homes(s, found, r, d),
-				})
+		q := inspect.ParseQuery(query)
+		out := api.Whereabouts{Decisions: []api.DecisionHomes{}, Looked: []string{}}
+		every := s.EveryShard()
+		if len(every) == 1 {
+			found, err := whereIn(ctx, s, all, q)
+			if err != nil {
+				return api.Whereabouts{}, err
 			}
+			addWhere(&out, s, found, "")
+			out.Text, out.Report, out.Settled = cli.Where(s, found)
+			return out, nil
 		}
+		var told []cli.ShardWhere
+		cli.WhereInShards(ctx, every, q, func(ctx context.Context, one config.Settings) (*inspect.Whereabouts, error) {
+			return whereIn(ctx, one, ofShard(shards, one.ShardName), q)
+		}, func(one cli.ShardWhere) {
+			told = append(told, one)
+			if one.Err != nil {
+				out.Unlooked = append(out.Unlooked, fmt.Sprintf("shard %s: %v", one.Of.ShardName, one.Err))
+				return
+			}
+			addWhere(&out, one.Of, one.Found, "shard "+one.Of.ShardName+", ")
+		})
+		if ctx.Err() != nil {
+			return api.Whereabouts{}, ctx.Err()
+		}
+		out.Text, out.Report, out.Settled = cli.WhereOfShards(told)
 		return out, nil
+	}
+}
+
+// ofShard looks for an id in every home of one shard. nil: there is no such shard.
+func ofShard(all []lookup.ShardLook, name string) elsewhere {
+	for _, one := range all {
+		if one.Name == name {
+			return func(ctx context.Context, id string) (lookup.Answer, error) { return one.Look.Find(ctx, id), nil }
+		}
+	}
+	return nil
+}
+
+func whereIn(ctx context.Context, s config.Settings, of elsewhere, q inspect.Query) (*inspect.Whereabouts, error) {
+	sys, err := inspect.Open(s, inspect.Options{Elsewhere: of})
+	if err != nil {
+		return nil, err
+	}
+	defer sys.Close()
+	return sys.Find(ctx, q, time.Now().Add(-farBack))
+}
+
+// addWhere adds what was found. The names of places begin with the shard, if there are several.
+func addWhere(out *api.Whereabouts, s config.Settings, found *inspect.Whereabouts, shard string) {
+	out.Found = append(out.Found, lookup.Views(found.Found, found.At)...)
+	for _, place := range found.Looked {
+		out.Looked = append(out.Looked, shard+place)
+	}
+	for _, place := range found.Unlooked {
+		out.Unlooked = append(out.Unlooked, shard+place)
+	}
+	for i := range found.Refused {
+		out.Refused = append(out.Refused, api.LetterOf(found.Refused[i]))
+	}
+	for i := range found.Records {
+		r := &found.Records[i]
+		for j := range r.Decisions {
+			d := &r.Decisions[j]
+			out.Decisions = append(out.Decisions, api.DecisionHomes{
+				Record: fmt.Sprintf("%s/%d/%d", r.Topic, r.Partition, r.Offset), Lane: s.LaneName(r.Topic), ID: d.ID, Homes: cli.Homes(s, found, r, d),
+			})
+		}
 	}
 }
