@@ -186,8 +186,8 @@ func (s *System) places(ctx context.Context, w *Whereabouts, q Query, since time
 	return []verify.Place{at}, nil, nil
 }
 
-// reading returns the query as an id if its topic is not one of the settings, as an id may look like a place. places and rows are
-// those of the id. It is an error if nothing has it.
+// reading takes a place of another topic than those of the settings for an id, as an id may look like a place. It is an
+// error if nothing has that id.
 func (s *System) reading(ctx context.Context, w *Whereabouts, q Query) (as Query, places []verify.Place, rows []verify.Row, err error) {
 	places, rows, err = s.everywhere(ctx, w, q.Text)
 	if err == nil && len(places)+len(w.Refused)+len(w.Found) == 0 {
