@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -56,18 +57,24 @@ func FindLetters(ctx context.Context, shelf Shelf, sought func(decisionID string
 			out.Left++
 			continue
 		}
+		unread := 0
 		err := CheckWithin(ctx, shelf, m, mostLine, func(line []byte) error {
-			l, ok := letterOf(line, sought)
+			letters, ok := lettersOf(line, sought)
 			if !ok {
-				return nil
+				unread++
 			}
-			if len(out.Found) == mostLettersFound {
-				return errManyLetters
+			for _, l := range letters {
+				if len(out.Found) == mostLettersFound {
+					return errManyLetters
+				}
+				l.Archive, l.Day = m.Name(), m.Day
+				out.Found = append(out.Found, l)
 			}
-			l.Archive, l.Day = m.Name(), m.Day
-			out.Found = append(out.Found, l)
 			return nil
 		})
+		if err == nil && unread > 0 {
+			err = &BrokenError{m.Name(), fmt.Sprintf("%d of its lines are not dead letters", unread)}
+		}
 		if err != nil {
 			failed = errors.Join(failed, err)
 			if ctx.Err() != nil || errors.Is(err, errManyLetters) {
@@ -82,39 +89,64 @@ func FindLetters(ctx context.Context, shelf Shelf, sought func(decisionID string
 
 // letterLine has the fields of a line that a search reads.
 type letterLine struct {
-	ID         string     `json:"dead_letter_id"`
-	DecisionID *string    `json:"decision_id"`
-	Time       *time.Time `json:"decision_ts"`
-	Kind       string     `json:"kind"`
-	Code       string     `json:"code"`
-	FailedAt   *time.Time `json:"last_failed_at"`
-	Topic      string     `json:"origin_topic"`
-	Partition  *int32     `json:"origin_partition"`
-	Offset     *int64     `json:"origin_offset"`
-	Index      *int       `json:"origin_index"`
-	Value      *string    `json:"value"`
+	ID         string    `json:"dead_letter_id"`
+	DecisionID *string   `json:"decision_id"`
+	Time       instant   `json:"decision_ts"`
+	Kind       string    `json:"kind"`
+	Code       string    `json:"code"`
+	FailedAt   instant   `json:"last_failed_at"`
+	Topic      string    `json:"origin_topic"`
+	Partition  *int32    `json:"origin_partition"`
+	Offset     *int64    `json:"origin_offset"`
+	Index      *int      `json:"origin_index"`
+	Value      *string   `json:"value"`
+	Held       heldLines `json:"decisions"`
 }
 
-func letterOf(line []byte, sought func(string) bool) (ArchivedLetter, bool) {
+// heldLines are the decisions that share a letter. The lists go together.
+type heldLines struct {
+	Places []int     `json:"places"`
+	IDs    []string  `json:"ids"`
+	Times  []instant `json:"times"`
+}
+
+// instant is a time that is zero if it cannot be read. Postgres writes years before the first with "BC".
+type instant struct{ time.Time }
+
+func (t *instant) UnmarshalJSON(text []byte) error {
+	if t.Time.UnmarshalJSON(text) != nil {
+		t.Time = time.Time{}
+	}
+	t.Time = t.UTC()
+	return nil
+}
+
+// lettersOf returns a letter once for each decision in it that is sought. ok is false if the line cannot be read.
+func lettersOf(line []byte, sought func(string) bool) (found []ArchivedLetter, ok bool) {
 	var l letterLine
-	if json.Unmarshal(line, &l) != nil || l.DecisionID == nil || !sought(*l.DecisionID) {
-		return ArchivedLetter{}, false
+	if json.Unmarshal(line, &l) != nil || len(l.Held.Places) != len(l.Held.IDs) || len(l.Held.Times) != len(l.Held.IDs) {
+		return nil, false
 	}
-	found := ArchivedLetter{ID: l.ID, DecisionID: *l.DecisionID, Kind: l.Kind, Code: l.Code, Topic: l.Topic, Partition: -1, Offset: -1, Index: -1}
-	if l.Time != nil {
-		found.Time = l.Time.UTC()
-	}
-	if l.FailedAt != nil {
-		found.FailedAt = l.FailedAt.UTC()
-	}
+	letter := ArchivedLetter{ID: l.ID, Kind: l.Kind, Code: l.Code, FailedAt: l.FailedAt.Time, Topic: l.Topic, Partition: -1, Offset: -1, Index: -1}
 	if l.Partition != nil && l.Offset != nil {
-		found.Partition, found.Offset = *l.Partition, *l.Offset
+		letter.Partition, letter.Offset = *l.Partition, *l.Offset
 	}
+	for i, id := range l.Held.IDs { // without Value, which holds them all
+		if sought(id) {
+			one := letter
+			one.DecisionID, one.Time, one.Index = id, l.Held.Times[i].Time, l.Held.Places[i]
+			found = append(found, one)
+		}
+	}
+	if l.DecisionID == nil || !sought(*l.DecisionID) {
+		return found, true
+	}
+	letter.DecisionID, letter.Time = *l.DecisionID, l.Time.Time
 	if l.Index != nil {
-		found.Index = *l.Index
+		letter.Index = *l.Index
 	}
 	if l.Value != nil {
-		found.Value, _ = hex.DecodeString(strings.TrimPrefix(*l.Value, `\x`)) // without it nothing can be compared
+		letter.Value, _ = hex.DecodeString(strings.TrimPrefix(*l.Value, `\x`)) // without it nothing can be compared
 	}
-	return found, true
+	return append(found, letter), true
 }

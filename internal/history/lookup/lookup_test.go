@@ -292,10 +292,46 @@ func TestFind_SharedLetter(t *testing.T) {
 	}
 }
 
+// Refused decisions that share a dead letter are found each by its id once the letter is archived. Each has its time and its
+// place in the upload.
+func TestFind_SharedArchivedLetter(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	archiveLines(w,
+		`{"dead_letter_id":"l-1","decision_id":null,"origin_topic":"logs","origin_partition":3,"origin_offset":41,"origin_index":4,"value":"\\x5b5d",`+
+			`"decisions":{"refused":4,"places":[4,6,9],"ids":["x","d-1","d-2"],"times":[null,"2026-05-01T11:00:00+00:00",null]}}`,
+		`{"dead_letter_id":"l-2","decision_id":"d-3","decision_ts":"0001-01-01T00:00:00+00:00 BC","decisions":null}`)
+	all := w.look().All(t.Context(), []string{"d-1", "d-2", "d-3"})
+	for i, want := range []struct {
+		letter string
+		index  int
+		time   time.Time
+	}{{"l-1", 6, noon.Add(-time.Hour)}, {"l-1", 9, time.Time{}}, {"l-2", envelope.NoIndex, time.Time{}}} {
+		f := one(t, all[i])
+		if f.Where != Archived || f.Letter != want.letter || f.Origin.Index != want.index || !f.Time.Equal(want.time) || f.Same || !all[i].Complete() {
+			t.Errorf("%s: %+v, not looked at %v", all[i].ID, f, all[i].NotLooked)
+		}
+	}
+	w.rows = []reader.Decision{{Row: reader.Row{ID: "d-1", Time: noon, Topic: "logs", Partition: 3, Offset: 41, Index: 6}}}
+	if f := one(t, w.find()); !f.Same {
+		t.Errorf("stored since: %+v", f)
+	}
+}
+
 // archiveLetters writes an archive with a dead letter for each id.
 func archiveLetters(w *world, ids ...string) {
 	w.t.Helper()
-	book := &closedDay{ids: ids}
+	var lines []string
+	for _, id := range ids {
+		lines = append(lines, fmt.Sprintf(`{"dead_letter_id":"l-%s","decision_id":%q,"decision_ts":"2026-05-01T11:00:00+00:00","kind":"data","code":"23514","origin_topic":"logs","origin_partition":3,"origin_offset":41,"origin_index":null,"value":"\\x7b7d"}`, id, id))
+	}
+	archiveLines(w, lines...)
+}
+
+// archiveLines writes an archive of dead letters with these lines.
+func archiveLines(w *world, lines ...string) {
+	w.t.Helper()
+	book := &closedDay{lines: lines}
 	c := archive.LettersCarrier{Table: book, Shelf: archive.Dir(w.shelf), By: "mara", Docket: "test", Now: func() time.Time { return noon }}
 	day, err := archive.ParseDay("2026-03-01")
 	if err != nil {
@@ -308,7 +344,7 @@ func archiveLetters(w *world, ids ...string) {
 
 // closedDay is a ledger with a day of closed letters.
 type closedDay struct {
-	ids   []string
+	lines []string
 	noted bool
 }
 
@@ -326,11 +362,10 @@ func (d *closedDay) Waiting(context.Context) (int64, error) {
 	if d.noted {
 		return 0, nil
 	}
-	return int64(len(d.ids)), nil
+	return int64(len(d.lines)), nil
 }
 func (d *closedDay) Read(_ context.Context, each func([]byte) error) error {
-	for _, id := range d.ids {
-		line := fmt.Sprintf(`{"dead_letter_id":"l-%s","decision_id":%q,"decision_ts":"2026-05-01T11:00:00+00:00","kind":"data","code":"23514","origin_topic":"logs","origin_partition":3,"origin_offset":41,"origin_index":null,"value":"\\x7b7d"}`, id, id)
+	for _, line := range d.lines {
 		if err := each([]byte(line)); err != nil {
 			return err
 		}
@@ -380,6 +415,8 @@ func TestFind_NotLooked(t *testing.T) {
 		"too large a spool":  {func(w *world) { w.spool(file, spooled(w.t, "dlq", strings.Repeat("x", 900))); w.limits.Bytes = 500 }, "the spool ", "it holds more than 500 bytes"},
 		"an archived day":    {func(w *world) { day(w, "decision_logs-2026-03-01-001-3f9a2c-4f397d52.manifest.json") }, "archived day 2026-03-01 in ", "its manifest is not valid JSON"},
 		"a broken archive":   {func(w *world) { day(w, "dead_letters-2026-03-01-001-3f9a2c-4f397d52.manifest.json") }, "archived dead letters in ", "is broken"},
+		"unreadable letters": {func(w *world) { archiveLines(w, `{"decision_id":7}`, `{}`, "no JSON") }, "archived dead letters in ", "2 of its lines are not dead letters"},
+		"uneven letters":     {func(w *world) { archiveLines(w, `{"decisions":{"places":[1],"ids":["x","y"],"times":[null,null]}}`) }, "archived dead letters in ", "1 of its lines are not dead letters"},
 		"too large archives": {func(w *world) { archiveLetters(w, "x"); w.limits.Bytes = 50 }, "archived dead letters in ", "only the newest 0 of 1 archives were read"},
 		"no shelf":           {func(w *world) { w.shelf = "" }, "archives", "DOCKET_ARCHIVE_TO is not set"},
 	} {

@@ -5,6 +5,7 @@ package historydb_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -186,6 +187,40 @@ func TestLetters_ChangedMeanwhile(t *testing.T) {
 	back, err := c.Restore(t.Context(), pgtest.ClosedOn)
 	if err != nil || back.Stored != 1 || back.Differs != 2 || !slices.Equal(back.Conflicts, []string{b.ID, b.ID}) { // of either archive
 		t.Errorf("%+v, %v", back, err)
+	}
+}
+
+// TestLetters_SharedAreFound: decisions that share a letter are found each by its id when an archive alone has the letter. So is one
+// with a time that Postgres writes in another form.
+func TestLetters_SharedAreFound(t *testing.T) {
+	t.Parallel()
+	d := pgtest.NewLetters(t)
+	at := time.Date(2026, 1, 20, 10, 0, 0, 1000, time.UTC)
+	shared, early := pgtest.Letter(1, "[\n1,2,3]"), pgtest.Letter(2, `{"a":2}`)
+	shared.DecisionID, shared.DecisionTime, shared.Origin.Index, shared.Refused = "", time.Time{}, 1, 3
+	shared.Held = []ledger.Held{{Place: 1, ID: "x", Time: at}, {Place: 3, ID: `"\y`}}
+	early.DecisionID, early.DecisionTime = "z", time.Date(-7, 1, 1, 0, 0, 0, 0, time.UTC)
+	d.Entered(shared, early)
+	d.Closed(shared, early)
+	c := d.Carrier(t.TempDir())
+	if _, err := c.Archive(t.Context(), pgtest.ClosedOn); err != nil || d.Removed() != 2 {
+		t.Fatal(err)
+	}
+	read, err := archive.FindLetters(t.Context(), c.Shelf, func(id string) bool { return id == "x" || id == `"\y` || id == "z" }, 1<<20, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, l := range read.Found {
+		got[l.DecisionID] = fmt.Sprint(l.ID, l.Index, l.Time.Unix(), l.Offset)
+	}
+	none := time.Time{}.Unix()
+	want := map[string]string{
+		"x": fmt.Sprint(shared.ID, 1, at.Unix(), shared.Origin.Offset), `"\y`: fmt.Sprint(shared.ID, 3, none, shared.Origin.Offset),
+		"z": fmt.Sprint(early.ID, early.Origin.Index, none, early.Origin.Offset),
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
 
