@@ -59,7 +59,7 @@ func ArchivedDays(s config.Settings, db *store.Store, open func(where string) (a
 	return cold.New(cold.Config{
 		Cache: kept, CacheFault: fault,
 		Where: s.ArchiveTo, Shelf: func() (archive.Shelf, error) { return open(s.ArchiveTo) }, Table: historydb.NewArchives(db.DB).Name(),
-		LineBytes: archive.MostLine(int64(s.MaxRecordBytes)), Hint: hint,
+		LineBytes: archive.MostLine(int64(s.MaxRecordBytes)), Hint: hint, Left: historydb.NewReader(db.DB).Left,
 		Once: shared, Results: results(s),
 	})
 }

@@ -25,6 +25,9 @@ type Config struct {
 	Shelf func() (archive.Shelf, error)
 	// Table is the name of the table in archives.
 	Table string
+	// Left returns the days that archives took out of the table. Those without an archive on the shelf are gaps. nil: they
+	// are not known, and an archive that is missing is not noticed.
+	Left func(ctx context.Context) ([]archive.Day, error)
 	// LineBytes limits a row: see [archive.MostLine].
 	LineBytes int64
 	// Parallel is how many archives are read at once; 0: 4.
@@ -144,6 +147,28 @@ func (d *Days) list(ctx context.Context) (archive.Shelf, []archive.Listed, error
 	return shelf, slices.Clone(all), err
 }
 
+// known is list with the days that left the table and have no archive. These have no manifests. The gaps say why such
+// days are not known. The table is asked before the shelf, because a day leaves the table after its archive was written.
+func (d *Days) known(ctx context.Context) (shelf archive.Shelf, all []archive.Listed, gaps []reader.Gap, err error) {
+	var left []archive.Day
+	if d.Left != nil {
+		if left, err = d.Left(ctx); err != nil {
+			gaps = []reader.Gap{{Name: d.name(), Why: "it is not known whether archives are missing: " + d.unread(ctx, err)}}
+		}
+	}
+	shelf, all, err = d.list(ctx)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	for _, day := range left {
+		at, there := slices.BinarySearchFunc(all, day, func(one archive.Listed, day archive.Day) int { return one.Compare(day.Time) })
+		if !there {
+			all = slices.Insert(all, at, archive.Listed{Day: day})
+		}
+	}
+	return shelf, all, gaps, nil
+}
+
 // day is one archived day: its archives that no other replaces, the latest first. If two have a decision, the later
 // one's counts, as in a restore.
 type day struct {
@@ -165,6 +190,9 @@ func (d *day) fast() bool {
 
 // load reads the manifests of a day.
 func (d *Days) load(ctx context.Context, shelf archive.Shelf, of archive.Listed) (day, error) {
+	if len(of.Manifests) == 0 {
+		return day{Day: of.Day, gaps: []string{errAbsent}}, nil
+	}
 	var broken error
 	all, err := d.reading.do(ctx, strings.Join(of.Manifests, " "), func(ctx context.Context) ([]*archive.Manifest, error) { return d.manifests.Read(ctx, shelf, of) })
 	if err != nil {
@@ -228,8 +256,11 @@ func (d *Days) loadAll(ctx context.Context, shelf archive.Shelf, of []archive.Li
 	return all
 }
 
-// errLate marks a day that was not read, because the time was over.
-const errLate = "it was not read within the time"
+// These mark a day that was not read.
+const (
+	errLate   = "it was not read within the time"
+	errAbsent = "no archive has it"
+)
 
 // unread says why a day was not read completely.
 func (d *Days) unread(ctx context.Context, err error) string {
@@ -249,7 +280,7 @@ type Found struct {
 // Find looks for decisions by their ids in all archived days until ctx ends. Archives with an index come first, then
 // the newest.
 func (d *Days) Find(ctx context.Context, ids []string) Found {
-	shelf, of, err := d.list(ctx)
+	shelf, of, unknown, err := d.known(ctx)
 	if err != nil {
 		return Found{Gaps: []reader.Gap{{Name: d.name(), Why: d.unread(ctx, err)}}}
 	}
@@ -288,7 +319,7 @@ func (d *Days) Find(ctx context.Context, ids []string) Found {
 		}
 	}
 	inOrder(found.Decisions, true)
-	found.Gaps = d.gaps(days)
+	found.Gaps = append(unknown, d.gaps(days)...)
 	return found
 }
 
@@ -306,26 +337,38 @@ func (d *Days) findIn(ctx context.Context, it *day, ids []string) [][]reader.Dec
 	return all
 }
 
-// gaps names the days that were not read completely. Those for which there was no time are named together.
+// gaps names the days that were not read completely. Those for which there was no time are named together, and those
+// whose archives are missing.
 func (d *Days) gaps(days []day) []reader.Gap {
 	var gaps []reader.Gap
-	var late []archive.Day
+	var late, absent []archive.Day
 	for i := range days {
 		for _, why := range slices.Compact(days[i].gaps) {
-			if why == errLate {
+			switch why {
+			case errLate:
 				late = append(late, days[i].Day)
-				continue
+			case errAbsent:
+				absent = append(absent, days[i].Day)
+			default:
+				gaps = append(gaps, reader.Gap{Name: "archived day " + days[i].String() + " in " + d.Where, Why: why})
 			}
-			gaps = append(gaps, reader.Gap{Name: "archived day " + days[i].String() + " in " + d.Where, Why: why})
 		}
 	}
-	if len(late) == 0 {
-		return gaps
+	gaps = append(gaps, d.together(late, "%s was not read within the time: ask for longer, or docket restore --day %[1]s",
+		"%d days from %s to %s were not read within the time: ask for longer, or docket archive list, docket restore --day DAY")...)
+	return append(gaps, d.together(absent, "%s left the table, and no archive has it: it was removed, or is elsewhere",
+		"%d days from %s to %s left the table, and no archives have them: these were removed, or are elsewhere")...)
+}
+
+// together is one gap for all of some days, in the words for one or for several.
+func (d *Days) together(of []archive.Day, one, several string) []reader.Gap {
+	switch n := len(of); n {
+	case 0:
+		return nil
+	case 1:
+		return []reader.Gap{{Name: d.name(), Why: fmt.Sprintf(one, of[0])}}
+	default:
+		slices.SortFunc(of, func(a, b archive.Day) int { return a.Compare(b.Time) })
+		return []reader.Gap{{Name: d.name(), Why: fmt.Sprintf(several, n, of[0], of[n-1])}}
 	}
-	slices.SortFunc(late, func(a, b archive.Day) int { return a.Compare(b.Time) })
-	why := fmt.Sprintf("%s was not read within the time: ask for longer, or docket restore --day %[1]s", late[0])
-	if n := len(late); n > 1 {
-		why = fmt.Sprintf("%d days from %s to %s were not read within the time: ask for longer, or docket archive list, docket restore --day DAY", n, late[0], late[n-1])
-	}
-	return append(gaps, reader.Gap{Name: d.name(), Why: why})
 }

@@ -22,7 +22,7 @@ func (d *Days) copies(ctx context.Context, of []reader.Spot, every bool) Found {
 	if len(of) == 0 {
 		return Found{}
 	}
-	shelf, there, err := d.list(ctx)
+	shelf, there, unknown, err := d.known(ctx)
 	if err != nil {
 		return Found{Gaps: []reader.Gap{{Name: d.name(), Why: d.unread(ctx, err)}}}
 	}
@@ -64,6 +64,6 @@ func (d *Days) copies(ctx context.Context, of []reader.Spot, every bool) Found {
 		}
 	}
 	inOrder(found.Decisions, true)
-	found.Gaps = d.gaps(days)
+	found.Gaps = append(unknown, d.gaps(days)...)
 	return found
 }

@@ -91,13 +91,13 @@ func (d *Days) Search(ctx context.Context, s Span) Result {
 	stops := s.By.IsZero()
 	ctx, cancel := d.limited(ctx, s.By)
 	defer cancel()
-	shelf, all, err := d.list(ctx)
+	shelf, all, unknown, err := d.known(ctx)
 	if err != nil {
 		return Result{Gaps: []reader.Gap{{Name: d.name(), Why: d.unread(ctx, err)}}}
 	}
 	w := walk{days: d, span: s, shelf: shelf, stops: stops}
 	w.through(ctx, s.days(all))
-	w.result.Gaps = d.gaps(w.looked)
+	w.result.Gaps = append(unknown, d.gaps(w.looked)...)
 	return w.result
 }
 

@@ -208,7 +208,7 @@ func (n *news) gone(ctx context.Context, tx pgx.Tx, s source, t *tail) error {
 		return nil
 	}
 	var readable bool
-	err := tx.QueryRow(ctx, `SELECT coalesce(has_table_privilege(to_regclass('decision_counts_left')::oid, 'SELECT'), false)`).Scan(&readable)
+	err := tx.QueryRow(ctx, leftReadableSQL).Scan(&readable)
 	if err != nil || !readable {
 		return err
 	}

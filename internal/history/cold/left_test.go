@@ -1,0 +1,93 @@
+package cold_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"docket/internal/history/archive"
+	"docket/internal/history/cold"
+	"docket/internal/history/reader"
+	"docket/internal/testkit/archivetest"
+	"docket/internal/testkit/readertest"
+)
+
+// A day that left the table is told where a question needs it and no archive has it. One that was restored is not.
+func TestDays_ArchiveMissing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var decisions []reader.Decision
+	var all []archive.Day
+	for i := range 5 {
+		d := made(i, 24*i)
+		decisions, all = append(decisions, d), append(all, archive.DayOf(d.Time))
+		if _, err := archivetest.Write(t.Context(), archive.Dir(dir), 0, d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remove := func(i int) {
+		files, err := filepath.Glob(filepath.Join(dir, "decision_logs-"+all[i].String()+"*"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%v, %v", files, err)
+		}
+		for _, name := range files {
+			if err := os.Remove(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	left := all
+	var fault error
+	shelf := days(archive.Dir(dir), func(c *cold.Config) {
+		c.Left = func(context.Context) ([]archive.Day, error) { return left, fault }
+	})
+	store := cold.Store{Table: &readertest.Store{}, Days: shelf}
+	is := func(what string, gaps []reader.Gap, want ...string) {
+		t.Helper()
+		if got := reader.GapTexts(gaps); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", what, got, want)
+		}
+	}
+	search := func(f reader.Filter, limit, want int) []reader.Gap {
+		t.Helper()
+		found, err := store.Search(t.Context(), f, reader.Page{Limit: limit})
+		if err != nil || len(found.Decisions) != want {
+			t.Errorf("%d decisions, %v", len(found.Decisions), err)
+		}
+		return found.NotLooked
+	}
+	having := func(i int) []reader.Gap {
+		return shelf.Having(t.Context(), []reader.Spot{reader.SpotOf(decisions[i])}).Gaps
+	}
+	is("all are there", search(reader.Filter{}, 9, 5))
+	is("an id", shelf.Find(t.Context(), []string{"x"}).Gaps)
+
+	remove(1)
+	const one = "archived days in the shelf: 2026-08-02 left the table, and no archive has it: it was removed, or is elsewhere"
+	is("a search", search(reader.Filter{}, 9, 4), one)
+	is("a search of its day", search(reader.Filter{Since: all[1].Time, Until: all[2].Time}, 9, 0), one)
+	is("a search of other days", search(reader.Filter{Since: all[2].Time}, 9, 3))
+	is("a page that ends before", search(reader.Filter{}, 2, 2))
+	is("an id", shelf.Find(t.Context(), []string{decisions[1].ID}).Gaps, one)
+	is("its identity", having(1), one)
+	is("another identity", having(0))
+	if shown, _, err := shelf.Shelved(t.Context(), 9); err != nil || len(shown) != 4 {
+		t.Errorf("on the shelf: %d days, %v", len(shown), err)
+	}
+
+	remove(4)
+	const two = "archived days in the shelf: 2 days from 2026-08-02 to 2026-08-05 left the table, and no archives have them: these were removed, or are elsewhere"
+	is("two days", search(reader.Filter{}, 9, 3), two)
+
+	left = slices.Delete(slices.Clone(all), 1, 2)
+	is("one was restored", search(reader.Filter{Until: all[4].Time}, 9, 3))
+
+	left, fault = nil, errors.New("no right")
+	const unknown = "archived days in the shelf: it is not known whether archives are missing: no right"
+	is("not known", search(reader.Filter{}, 9, 3), unknown)
+	is("an id, not known", shelf.Find(t.Context(), []string{"x"}).Gaps, unknown)
+	is("an identity, not known", having(0), unknown)
+}

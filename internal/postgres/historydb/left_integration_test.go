@@ -1,0 +1,71 @@
+//go:build integration
+
+package historydb_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"docket/internal/history/archive"
+	"docket/internal/history/cold"
+	"docket/internal/history/reader"
+	"docket/internal/postgres/historydb"
+)
+
+// TestLeft_UntilRestored: a day that was dropped is known until it is back. A search tells of it if its archive is removed.
+func TestLeft_UntilRestored(t *testing.T) {
+	t.Parallel()
+	a := old(t)
+	a.settle()
+	a.rows(1, 20)
+	r := historydb.NewReader(open(t, a.URL, 0).DB)
+	is := func(what string, want int) {
+		t.Helper()
+		if left, err := r.Left(t.Context()); err != nil || len(left) != want || want == 1 && left[0] != a.day {
+			t.Errorf("%s: %v, %v", what, left, err)
+		}
+	}
+	search := func(what string, decisions int, gap string) {
+		t.Helper()
+		days := cold.New(cold.Config{
+			Where: a.dir, Table: "decision_logs", LineBytes: 1 << 20, Patience: time.Minute, Left: r.Left,
+			Shelf: func() (archive.Shelf, error) { return archive.Dir(a.dir), nil },
+		})
+		store := cold.Store{Table: r, Days: days}
+		found, err := store.Search(t.Context(), reader.Filter{Since: a.day.Time, Until: a.day.Next().Time}, reader.Page{Limit: 100})
+		if got := strings.Join(reader.GapTexts(found.NotLooked), "; "); err != nil || len(found.Decisions) != decisions || (got == "") != (gap == "") || !strings.Contains(got, gap) {
+			t.Errorf("%s: %d decisions, %q, %v", what, len(found.Decisions), got, err)
+		}
+	}
+	is("a day in the table", 0)
+	a.archive(true)
+	is("a day that was kept", 0)
+	a.archive(false)
+	is("an archived day", 1)
+	search("an archived day", 20, "")
+	elsewhere := a.dir + "-elsewhere"
+	if err := os.Rename(a.dir, elsewhere); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(a.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	search("an archive that is missing", 0, "2026-03-04 left the table, and no archive has it")
+	if err := os.Remove(a.dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(elsewhere, a.dir); err != nil {
+		t.Fatal(err)
+	}
+	a.restore()
+	is("a restored day", 0)
+	if _, err := historydb.NewReader(open(t, a.Role(t, "SELECT"), 0).DB).Left(t.Context()); err == nil {
+		t.Error("a role without rights knows the days")
+	}
+	a.Exec(t, `ALTER TABLE decision_counts_left RENAME TO elsewhere`)
+	if _, err := r.Left(t.Context()); err == nil {
+		t.Error("the days are known without their table")
+	}
+}
