@@ -72,6 +72,7 @@ func (c *columns) Search(ctx context.Context, q Query) ([]reader.Decision, bool,
 			return nil, false, c.failed(of.Name, err)
 		}
 		c.at(of).asked()
+		asked.Subject, asked.By = q.Filter.SubjectBy(f.SubjectBy())
 		err = f.Search(ctx, asked, func(r columnar.Row) (bool, error) {
 			if err := ctx.Err(); err != nil {
 				return false, err

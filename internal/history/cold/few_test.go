@@ -5,6 +5,7 @@
 package cold_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"docket/internal/history/archive"
 	"docket/internal/history/cold"
 	"docket/internal/history/reader"
+	"docket/internal/record/subject"
 	"docket/internal/testkit/archivetest"
 	"docket/internal/testkit/readertest"
 )
@@ -37,6 +39,37 @@ func (c *counted) Get(ctx context.Context, name string) (io.ReadCloser, error) {
 		return nil, fmt.Errorf("%s is read whole", name)
 	}
 	return c.Shelf.Get(ctx, name)
+}
+
+// A search for a subject reads only files that may have it.
+func TestSearch_SubjectReadsFewBytes(t *testing.T) {
+	t.Parallel()
+	shelf := &counted{Shelf: archive.Dir(t.TempDir())}
+	var all []reader.Decision
+	for i := range 8000 {
+		d := readertest.Decision(i, first.Add(time.Duration(i)*time.Millisecond))
+		d.Raw = bytes.Replace(d.Raw, []byte(`"input":{`), fmt.Appendf(nil, `"input":{"who":"u%d",`, i/5), 1)
+		all = append(all, d)
+	}
+	m, err := archivetest.WriteWith(t.Context(), shelf, 1000, func(c *archive.Carrier) { c.Subject = subject.Spec{Kind: subject.Input, Pointer: "/who"} }, all...)
+	check(t, err)
+	store := cold.Store{Table: &readertest.Store{}, Days: days(shelf)}
+	ask := func(who string, want int) int64 {
+		t.Helper()
+		before := shelf.bytes.Load()
+		f := reader.Filter{Matches: []reader.Match{{In: "input", Pointer: "/who", Value: []byte(who)}}}
+		if found := search(t, store, f, reader.Page{Limit: 50}); len(found.Decisions) != want || len(found.NotLooked) > 0 {
+			t.Errorf("%s: %d found, %v", who, len(found.Decisions), found.NotLooked)
+		}
+		return shelf.bytes.Load() - before
+	}
+	ask(`"u1"`, 5) // reads the ends of the files
+	if read := ask(`"u1000"`, 5); read > m.Bytes()/4 {
+		t.Errorf("%d bytes of %d read for a subject of one file", read, m.Bytes())
+	}
+	if read := ask(`"v"`, 0); read > 64<<10 {
+		t.Errorf("%d bytes of %d read for a subject that is not there", read, m.Bytes())
+	}
 }
 
 // manyRows archives rows of a day, and returns the bytes of its files.

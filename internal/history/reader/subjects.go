@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"docket/internal/record/subject"
 )
@@ -35,6 +36,26 @@ func (q Question) SubjectsBy() string {
 		out = append(out, s.Path+"="+s.String())
 	}
 	return strings.Join(out, ",")
+}
+
+// SubjectBy returns the subject that all decisions of the filter have by a setting, or an empty one. Only a place of the
+// input gives one: subjects are of payloads, and other conditions are about columns of the table. Only a text gives one:
+// a number can be written in several ways. A text that JSON cannot hold has a replacement character, and gives none.
+func (f Filter) SubjectBy(setting string) (who string, by subject.Spec) {
+	by, err := subject.Parse(setting)
+	if err != nil || by.Kind != subject.Input {
+		return "", by
+	}
+	for _, m := range f.Matches {
+		at := m.Pointer
+		if m.In != "raw" {
+			at = "/" + m.In + at
+		}
+		if at == by.FullPointer() && json.Unmarshal(m.Value, &who) == nil && who != "" && !strings.ContainsRune(who, utf8.RuneError) {
+			return who, by
+		}
+	}
+	return "", by
 }
 
 // RevisionOf returns the bundles of a decision in one line, as explanations do: name@revision. bundles is its column.

@@ -23,6 +23,11 @@ const Table = "decision_logs"
 // the day makes the next generation. It supersedes those whose rows it has. A file has at most partRows rows; a negative
 // number of them writes gzip JSON lines, and 0 is the usual number.
 func Write(ctx context.Context, shelf archive.Shelf, partRows int64, decisions ...reader.Decision) (*archive.Manifest, error) {
+	return WriteWith(ctx, shelf, partRows, func(*archive.Carrier) {}, decisions...)
+}
+
+// WriteWith is [Write] with other settings.
+func WriteWith(ctx context.Context, shelf archive.Shelf, partRows int64, change func(*archive.Carrier), decisions ...reader.Decision) (*archive.Manifest, error) {
 	day := archive.DayOf(decisions[0].Time)
 	all := slices.Clone(decisions)
 	slices.SortFunc(all, func(a, b reader.Decision) int { return reader.SpotOf(a).Compare(reader.SpotOf(b)) })
@@ -30,6 +35,7 @@ func Write(ctx context.Context, shelf archive.Shelf, partRows int64, decisions .
 	_, _ = rand.Read(source) // never fails
 	t := &table{rows: all, source: hex.EncodeToString(source)}
 	c := archive.Carrier{Table: t, Shelf: shelf, Lines: partRows < 0, By: "mara", Docket: "test", PartRows: max(partRows, -partRows), Now: func() time.Time { return day.AddDate(0, 1, 0) }}
+	change(&c)
 	done, err := c.Archive(ctx, day, true)
 	if err != nil {
 		return nil, err
