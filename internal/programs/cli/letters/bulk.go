@@ -51,9 +51,9 @@ func (m *mover) makeJob(ctx context.Context, act ledger.Act, filter ledger.Filte
 	if agreed, err := m.agreed(ctx, act, filter, counts, n); err != nil || !agreed {
 		return err
 	}
-	limit := m.limit
-	if m.bound && (limit == 0 || limit > n) {
-		limit = n
+	limit := n // dead letters that came after the question were not agreed to
+	if m.limit > 0 {
+		limit = min(n, m.limit)
 	}
 	job, err := m.Sys.Book.CreateJob(ctx, ledger.Job{Act: act, Filter: filter, Rate: m.rate, Limit: limit, Operator: by.Name, Reason: by.Why})
 	if err != nil {

@@ -23,8 +23,7 @@ type mover struct {
 	rate   float64
 	limit  int64
 	Waiting
-	yes   bool
-	bound bool // the job moves no more than were counted
+	yes bool
 }
 
 // Waiting are the flags of commands that wait for results.
@@ -44,7 +43,7 @@ func (m *mover) declare(c *cobra.Command) {
 	flags.StringVar(&m.Operator, "operator", "", frame.OperatorText)
 	m.choose.Declare(m.Call, c)
 	flags.Lookup("state").Usage = "only this `STATE`, PENDING or FAILED (default: both); can be repeated"
-	flags.Int64Var(&m.limit, "limit", 0, "with filter flags: at most `N` dead letters (default: all)")
+	flags.Int64Var(&m.limit, "limit", 0, "with filter flags: at most `N` dead letters (default: all that match now)")
 	m.Waiting.Declare(c)
 	flags.BoolVar(&m.yes, "yes", false, "with filter flags: do not ask for confirmation; without a terminal, required for more than 100")
 	flags.BoolVar(&m.all, "all", false, "select all, without other filter flags")

@@ -60,7 +60,7 @@ func (m *resolve) check(args []string) (frame.Work, error) {
 	return func(ctx context.Context) error { return m.decide(ctx, args, by, false) }, err
 }
 
-// ofGroup closes a group: the filter is frozen at this moment, and the job is bound to the count.
+// ofGroup closes a group: the filter is frozen at this moment.
 func (m *resolve) ofGroup(args []string) (frame.Work, error) {
 	switch {
 	case len(args) > 0 || m.all || m.choose.Given():
@@ -77,7 +77,6 @@ func (m *resolve) ofGroup(args []string) (frame.Work, error) {
 		if err != nil {
 			return err
 		}
-		m.bound = true
 		return m.makeJob(ctx, ledger.Closed, ledger.Filter{Fingerprint: fingerprint, States: []ledger.State{ledger.Pending, ledger.Failed}, To: now}, by)
 	}, err
 }

@@ -46,7 +46,7 @@ func working(dead int64) func(*ledger.Job) {
 
 func TestBulk_CountedConfirmedFollowed(t *testing.T) {
 	t.Parallel()
-	const job = "job 1: retried --code 23514 --state PENDING --state FAILED by mara: mended, rate 50, limit 0"
+	const job = "job 1: retried --code 23514 --state PENDING --state FAILED by mara: mended, rate 50, limit 250"
 	retry := []string{"dlq", "retry", "--code", "23514", "--rate", "50", "--operator", "mara", "--reason", "mended"}
 	for name, c := range map[string]struct {
 		n     int
@@ -63,13 +63,14 @@ func TestBulk_CountedConfirmedFollowed(t *testing.T) {
 		"nobody answers":        {250, retry, person(80), "", 0, 1, "nothing was changed", ""},
 		"with --yes":            {250, append(retry, "--yes"), term.Terminal{}, "", 0, 0, "250 stored", job},
 		"nobody to ask":         {101, retry, term.Terminal{}, "", 0, cli.Misuse, "give --yes, or --limit 100", ""},
-		"few, nobody to ask":    {100, retry, term.Terminal{}, "", 0, 0, "100 stored", job},
-		"limited, nobody there": {250, append(retry, "--limit", "100"), term.Terminal{}, "", 0, 0, "done            100 of 100", strings.Replace(job, "limit 0", "limit 100", 1)},
-		"some dead again":       {50, retry, term.Terminal{}, "", 7, 1, "43 stored, 7 failed again", job},
+		"few, nobody to ask":    {100, retry, term.Terminal{}, "", 0, 0, "100 stored", strings.Replace(job, "limit 250", "limit 100", 1)},
+		"limited, nobody there": {250, append(retry, "--limit", "100"), term.Terminal{}, "", 0, 0, "done            100 of 100", strings.Replace(job, "limit 250", "limit 100", 1)},
+		"a limit above it":      {250, append(retry, "--limit", "900", "--yes"), term.Terminal{}, "", 0, 0, "250 stored", job},
+		"some dead again":       {50, retry, term.Terminal{}, "", 7, 1, "43 stored, 7 failed again", strings.Replace(job, "limit 250", "limit 50", 1)},
 		"nothing fits":          {0, retry, term.Terminal{}, "", 0, 0, "no PENDING or FAILED dead letters match", ""},
 		"resolved": {
 			50, []string{"dlq", "resolve", "--all", "--operator", "mara", "--note", "tests"}, term.Terminal{}, "", 0, 0, "resolve all",
-			"job 1: closed --state PENDING --state FAILED by mara: tests, rate 0, limit 0",
+			"job 1: closed --state PENDING --state FAILED by mara: tests, rate 0, limit 50",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -87,6 +88,22 @@ func TestBulk_CountedConfirmedFollowed(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestBulk_NoMoreThanWasShown: dead letters that come while a person reads the question are not moved, and an operator needs no admin.
+func TestBulk_NoMoreThanWasShown(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string][]string{
+		"retried":  {"dlq", "retry", "--code", "23514", "--reason", "mended", "--yes", "--detach"},
+		"resolved": {"dlq", "resolve", "--code", "23514", "--note", "tests", "--yes", "--detach"},
+	} {
+		w := (&world{book: newBook(many(250)...)}).overDesk(t, "operator")
+		if r := w.call(args...); r.code != cli.Done || len(w.book.jobs) != 1 || w.book.jobs[0].Limit != 250 {
+			t.Errorf("%s: exit %d, %+v\n%s%s", name, r.code, w.book.jobs, r.out, r.err)
+		}
+	}
+	w := (&world{book: newBook(many(1001)...)}).overDesk(t, "operator")
+	w.says(t, cli.Failed, []string{"dlq", "retry", "--code", "23514", "--reason", "mended", "--yes", "--detach"}, "needs the role admin")
 }
 
 func TestBulk_WithoutDesk(t *testing.T) {
