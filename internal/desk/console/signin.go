@@ -186,7 +186,7 @@ func (c *Console) unsigned(in *request, err error, next string) page {
 		status, out.Detail, out.Said = http.StatusForbidden, c.OpenID.Label+" did not log you in.", failed.Text
 		out.Hint, out.OtherURL = "Log in again, or as somebody else.", beginURL(next, true)
 	case openid.Unnamed:
-		status, out.Detail = http.StatusForbidden, c.OpenID.Label+" sent no name that the audit can hold: letters, digits, spaces and . _ @ + - alone, 64 at most."
+		status, out.Detail = http.StatusForbidden, c.OpenID.Label+" sent no name that the audit can hold: letters, digits, spaces and . _ @ + - alone, 64 at most. An email address counts only if it is verified."
 		out.Hint = "Ask the operator of this desk to choose another claim in DOCKET_DESK_OIDC_NAME."
 	default:
 		status, out.Detail = http.StatusBadGateway, "The answer of "+c.OpenID.Label+" cannot be trusted."

@@ -105,19 +105,36 @@ func TestPerson_Known(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *openid.Config) { c.GroupsClaim, c.NameClaim = "https://acme.example/teams", "email" })
 	w.at.Set(func(p *openidtest.Provider) {
-		p.Person = openidtest.Claims{"sub": "s", "email": "a.b+c@acme.example", "https://acme.example/teams": []string{"x", "y"}, "sid": "p"}
+		p.Person = openidtest.Claims{"sub": "s", "email": "a.b+c@acme.example", "email_verified": true, "https://acme.example/teams": []string{"x", "y"}, "sid": "p"}
 	})
 	got, err := w.log(t)
 	if err != nil || got.Name != "oidc:a.b+c@acme.example" || got.Subject != "s" || got.Session != "p" || strings.Join(got.Groups, " ") != "x y" {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	for verified, want := range map[any]openid.Kind{true: 0, false: openid.Unnamed} {
-		w.at.Set(func(p *openidtest.Provider) { p.Person["email_verified"] = verified })
-		if _, err := w.log(t); kindOf(err) != want {
-			t.Errorf("verified %v: %v", verified, err)
+}
+
+// TestPerson_UnverifiedEmail: an address that the provider has not verified, or says nothing of, names nobody.
+func TestPerson_UnverifiedEmail(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *openid.Config) { c.NameClaim = "email" })
+	for _, c := range []struct {
+		verified any
+		want     openid.Kind
+	}{{true, 0}, {"true", 0}, {false, openid.Unnamed}, {"false", openid.Unnamed}, {"yes", openid.Unnamed}, {1, openid.Unnamed}, {nil, openid.Unnamed}, {missing{}, openid.Unnamed}} {
+		w.at.Set(func(p *openidtest.Provider) {
+			p.Person = openidtest.Claims{"sub": "s", "email": "a@acme.example", "email_verified": c.verified}
+			if c.verified == (missing{}) {
+				delete(p.Person, "email_verified")
+			}
+		})
+		if _, err := w.log(t); kindOf(err) != c.want || err != nil && !strings.Contains(err.Error(), "DOCKET_DESK_OIDC_NAME") {
+			t.Errorf("email_verified %v: %v", c.verified, err)
 		}
 	}
 }
+
+// missing replaces a claim that is not sent.
+type missing struct{}
 
 func TestBegin_AsksForWhatIsNeeded(t *testing.T) {
 	t.Parallel()

@@ -57,8 +57,10 @@ func (p *Provider) person(ctx context.Context, f *found, raw, nonce string) (Per
 		return Person{}, &Error{Kind: Wrong, Reason: "the ID token has no subject"}
 	}
 	var name string
-	if p.NameClaim == "email" && string(all["email_verified"]) == "false" { // anybody could have written it
-		return Person{}, &Error{Kind: Unnamed, Reason: "the provider has not verified the email address"}
+	// Anybody could have written an address that is not verified. It gives way to no other claim: one person would have two
+	// names, and could approve what the other one proposed.
+	if verified := string(all["email_verified"]); p.NameClaim == "email" && verified != `true` && verified != `"true"` { // some providers send text
+		return Person{}, &Error{Kind: Unnamed, Reason: "the provider does not say that it verified the email address (email_verified); choose another claim in DOCKET_DESK_OIDC_NAME"}
 	}
 	if json.Unmarshal(all[p.NameClaim], &name) != nil || !names.MatchString(name) {
 		return Person{}, &Error{Kind: Unnamed, Reason: "the claim " + p.NameClaim + " is not a name for the audit"}
