@@ -44,10 +44,10 @@ type NoIDsError struct{}
 func (*NoIDsError) Error() string { return "this answer has no ids; choose another format" }
 
 // lists are the names that lists have in the JSON of commands.
-var lists = []string{"entries", "decisions", "states", "flips", "lines", "groups", "checks", "codes", "records", "shards"}
+var lists = []string{"items", "entries", "decisions", "states", "flips", "lines", "groups", "checks", "codes", "records", "shards"}
 
 // ids are the names of ids, the first that an item has counts.
-var ids = []string{"id", "flip_id", "decision_id", "dead_letter_id", "range", "fingerprint", "name", "day", "what", "code", "path"}
+var ids = []string{"id", "flip_id", "decision_id", "dead_letter_id", "fingerprint", "name", "day", "what", "code", "path", "range", "proposal", "job", "asked"}
 
 // Write writes an answer, given in JSON, in a format. A list is {"items": [...], "next": "..."} with the other members of
 // the answer behind. Other text than JSON, as help, is written as it is. A list of ids is as safe to print as the rest.
@@ -84,8 +84,8 @@ func Write(w io.Writer, f Format, answer []byte) error {
 // limits are members of an answer that say what it lacks.
 var limits = []string{"next", "freshness", "complete_until", "not_looked", "later", "edits_unknown", "not_read", "shards_not_asked"}
 
-// Lacks returns what an answer says about itself that a format has no place for: the next page, how fresh it is, and what
-// it lacks. A line each, safe to print. A complete and fresh answer has none.
+// Lacks returns what an answer has that a format has no place for: the next page, how fresh it is, what it lacks, and
+// other lists. A line each, safe to print. A complete and fresh answer of one list has none.
 func Lacks(f Format, answer []byte) (lines []string) {
 	if f != Lines && f != CSV && f != ID {
 		return nil
@@ -99,6 +99,7 @@ func Lacks(f Format, answer []byte) (lines []string) {
 	if !ok {
 		return nil
 	}
+	lines = leftOut(o)
 	fresh, _ := o.get("freshness")
 	for _, name := range limits {
 		value, is := o.get(name)
@@ -112,6 +113,23 @@ func Lacks(f Format, answer []byte) (lines []string) {
 		text, err := encoded(value)
 		if err == nil {
 			lines = append(lines, name+": "+strings.Trim(string(escape.JSON(text)), `"`))
+		}
+	}
+	return lines
+}
+
+// leftOut names the lists of objects that an answer has beside its items.
+func leftOut(o object) (lines []string) {
+	if _, is := o.get("items"); !is {
+		return nil
+	}
+	for _, m := range o {
+		list, _ := m.value.([]any)
+		if m.name == "items" || len(list) == 0 || slices.Contains(limits, m.name) {
+			continue
+		}
+		if _, is := list[0].(object); is {
+			lines = append(lines, fmt.Sprintf("%s: %d left out; -o json has them", m.name, len(list)))
 		}
 	}
 	return lines
@@ -286,7 +304,7 @@ func harmless(s string) string {
 	return term.Line(s)
 }
 
-// named writes the ids alone, one a line.
+// named writes the ids alone, one a line. An id that is null names nothing.
 func named(w io.Writer, items []any) error {
 	for _, item := range items {
 		o, _ := item.(object) // another one has no id
@@ -299,7 +317,9 @@ func named(w io.Writer, items []any) error {
 		if !found {
 			return &NoIDsError{}
 		}
-		term.Fprintf(w, "%s\n", fmt.Sprint(id))
+		if id != nil {
+			term.Fprintf(w, "%s\n", fmt.Sprint(id))
+		}
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -75,6 +76,20 @@ func TestWrite_Forms(t *testing.T) {
 		t.Error(err)
 	}
 	if got := written(t, output.CSV, `{"entries":[]}`) + written(t, output.ID, `{"entries":[]}`); got != "" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestLacks_OtherLists: a table of one list says that the answer has another one.
+func TestLacks_OtherLists(t *testing.T) {
+	t.Parallel()
+	const answer = `{"lines":[{"path":"p"}],"horizons":[{"topic":"a"},{"topic":"b"}],"refused":[],"looked":["rows"]}`
+	for _, f := range []output.Format{output.CSV, output.ID, output.Lines} {
+		if got := output.Lacks(f, []byte(answer)); !slices.Equal(got, []string{"horizons: 2 left out; -o json has them"}) {
+			t.Errorf("%s: %q", f, got)
+		}
+	}
+	if got := output.Lacks(output.JSON, []byte(answer)); got != nil {
 		t.Errorf("%q", got)
 	}
 }
