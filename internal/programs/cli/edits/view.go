@@ -87,7 +87,7 @@ func (v view) show(p ledger.Proposal, diff string) {
 	if diff != "" {
 		v.Say("\n%s\n", v.Diff(strings.TrimSuffix(diff, "\n")))
 	}
-	v.Actions(proposalActions(p))
+	v.Actions(v.actions(p))
 }
 
 // signedBy is how the author of a proposal is known.
@@ -98,17 +98,29 @@ func signedBy(p ledger.Proposal) string {
 	return "login " + term.Brief(p.Login)
 }
 
-func proposalActions(p ledger.Proposal) []term.Action {
+// command ends a proposal. A desk knows the person by the token.
+func (v view) command(act string, id int64) string {
+	operator := " --operator NAME"
+	if v.Sys.Desk != nil {
+		operator = ""
+	}
+	return fmt.Sprintf("docket dlq %s %d%s --reason '...'", act, id, operator)
+}
+
+func (v view) actions(p ledger.Proposal) []term.Action {
 	look := term.Action{Text: "look at the dead letter", Command: "docket dlq show " + term.Cut(p.LetterID, frame.ShortID) + " --payload --history"}
 	if p.State != ledger.ProposalOpen {
 		return []term.Action{look}
 	}
 	way := "approve it, as another person with a login of their own"
-	command := fmt.Sprintf("docket dlq approve %d --operator NAME --reason '...'", p.ID)
+	command := v.command("approve", p.ID)
 	if p.Vouched {
-		way, command = "approve it, as another admin of the API", fmt.Sprintf("POST /api/v1/proposals/%d/approve", p.ID)
+		way = "approve it, as another admin of the API"
+		if v.Sys.Desk == nil {
+			command = fmt.Sprintf("POST /api/v1/proposals/%d/approve", p.ID)
+		}
 	}
-	return []term.Action{{Text: way, Command: command}, {Text: "reject it, or withdraw it", Command: fmt.Sprintf("docket dlq reject %d --operator NAME --reason '...'", p.ID)}, look}
+	return []term.Action{{Text: way, Command: command}, {Text: "reject it, or withdraw it", Command: v.command("reject", p.ID)}, look}
 }
 
 // told prints the state of a proposal, in a line.
@@ -132,7 +144,11 @@ func (v view) propose(ctx context.Context, draft ledger.Draft, by ledger.Actor) 
 		return nil
 	}
 	v.Say("proposal %d: it changes %s of dead letter %s, and nothing is changed until another person approves it\n", p.ID, strings.Join(p.Members, ", "), v.ID(p.LetterID))
-	v.Say("it expires %s. Another person looks at it and approves or rejects it, with a database login of their own:\n", term.Stamp(p.ExpiresAt))
-	v.Say("  docket dlq proposals %[1]d\n  docket dlq approve %[1]d --operator NAME --reason '...'\n  docket dlq reject %[1]d --operator NAME --reason '...'\n", p.ID)
+	own := "a database login"
+	if v.Sys.Desk != nil {
+		own = "a token"
+	}
+	v.Say("it expires %s. Another person looks at it and approves or rejects it, with %s of their own:\n", term.Stamp(p.ExpiresAt), own)
+	v.Say("  docket dlq proposals %d\n  %s\n  %s\n", p.ID, v.command("approve", p.ID), v.command("reject", p.ID))
 	return nil
 }

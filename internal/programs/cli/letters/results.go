@@ -159,7 +159,10 @@ func (rs Results) look(ctx context.Context, f *Fate) error {
 	case ledger.Stored, ledger.Removed:
 		f.Result, f.Detail = "stored", term.Brief(last.Why)
 	case ledger.Died:
-		f.Result, f.Detail = "dead", "failed again"+because(sendings)+fmt.Sprintf(", attempt %d of %d", last.Attempts, rs.Settings.DeskMaxAttempts)
+		f.Result, f.Detail = "dead", fmt.Sprintf("failed again%s, attempt %d", because(sendings), last.Attempts)
+		if rs.Sys.Desk == nil { // else it is a setting of the desk
+			f.Detail += fmt.Sprintf(" of %d", rs.Settings.DeskMaxAttempts)
+		}
 	case ledger.Refused:
 		f.Result, f.Detail = "refused", "not published"+because(sendings)
 	case ledger.LeaseEnded:

@@ -97,6 +97,16 @@ func TestEdit_IsProposed(t *testing.T) {
 	}
 }
 
+// TestProposals_CommandsOfTheDesk: a desk refuses another name than that of the token, so no command that is printed has one.
+func TestProposals_CommandsOfTheDesk(t *testing.T) {
+	t.Parallel()
+	w := (&world{book: proposing()}).overDesk(t, "admin")
+	w.says(t, cli.Done, []string{"dlq", "proposals", "6"}, "another admin", "docket dlq approve 6 --reason '...'", "docket dlq reject 6 --reason '...'", "!POST", "!--operator")
+	w = (&world{book: newBook(deadLetters()...), stdin: strings.Replace(string(deadLetters()[0].Value), "allow", "deny", 1)}).overDesk(t, "admin")
+	w.book.touches = []string{"path"}
+	w.says(t, cli.Done, []string{"dlq", "edit", deadLetters()[0].ID, "--file", "-", "--yes", "--reason", "x"}, "with a token of their own", "docket dlq approve 1 --reason '...'", "!--operator", "!database login")
+}
+
 func TestApprove_MakesTheEdit(t *testing.T) {
 	t.Parallel()
 	oleg := []string{"--operator", "oleg", "--reason", "looked at it"}

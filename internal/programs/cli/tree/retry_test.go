@@ -56,6 +56,14 @@ func TestRetry_FollowsEach(t *testing.T) {
 	}
 }
 
+// TestRetry_AttemptsOfTheDesk: how many attempts there are is a setting of the desk, which the caller's settings do not say.
+func TestRetry_AttemptsOfTheDesk(t *testing.T) {
+	t.Parallel()
+	w := (&world{book: newBook(deadLetters()...)}).overDesk(t, "operator")
+	w.book.ends = func(string, int) (ledger.SendingOutcome, string) { return ledger.SendingDead, "23514" }
+	w.says(t, cli.Failed, []string{"dlq", "retry", deadLetters()[0].ID, "--reason", "x"}, "failed again: 23514 (check_violation), attempt 1", "!attempt 1 of")
+}
+
 func always(o ledger.SendingOutcome, code string) func(string, int) (ledger.SendingOutcome, string) {
 	return func(_ string, looks int) (ledger.SendingOutcome, string) {
 		if looks < 3 {
