@@ -262,12 +262,15 @@ func TestEdit_AnotherPersonApproves(t *testing.T) {
 	shown := admin.post(t, letter+"/edit/preview", form)
 	wants(t, shown, http.StatusOK, "Another person has to approve it", "Propose this edit")
 	form.Set("seen", seenIn(shown).Get("seen"))
-	wants(t, w.as(t, "operator").post(t, letter+"/edit/save", form), http.StatusForbidden)
+	operator := w.as(t, "operator")
+	wants(t, operator.post(t, letter+"/edit/preview", form), http.StatusOK, "which is evidence", "An admin proposes it; your role is operator", "!Propose this edit", "!Save this edit", "Show the difference")
+	wants(t, operator.post(t, letter+"/edit/save", form), http.StatusForbidden)
 	a := admin.post(t, letter+"/edit/save", form)
 	if a.code != http.StatusSeeOther || a.header.Get("Location") != "/proposals/1" {
 		t.Fatalf("%d %v", a.code, a.header)
 	}
-	wants(t, admin.get(t, "/proposals/1"), http.StatusOK, "You proposed it", "!Approve and make this edit", "<ins>")
+	wants(t, admin.get(t, letter), http.StatusOK, `<a href="/proposals/1">`)
+	wants(t, admin.get(t, "/proposals/1"), http.StatusOK, `<a href="`+letter+`">Letter</a>`, "You proposed it", "!Approve and make this edit", "<ins>")
 	wants(t, admin.post(t, "/proposals/1/approve", url.Values{"reason": {"r"}}), http.StatusConflict)
 	if w.book.letters[0].Edited {
 		t.Error("it was edited by one person")

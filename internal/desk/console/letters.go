@@ -192,6 +192,7 @@ type letterPage struct {
 	Open    bool // a person can decide on it
 	Closed  bool // a person or a rule closed it, so that it can be reopened
 	Spans   []string
+	Waiting []api.Proposal // edits of it that wait for a second person
 }
 
 // payloadView is a payload as text.
@@ -224,6 +225,13 @@ func (c *Console) letter(in *request) (page, error) {
 	}
 	for _, s := range spans {
 		body.Spans = append(body.Spans, s.Name)
+	}
+	if body.Open {
+		waiting, err := c.ask.Proposals(in.ctx(), in.who, maxGroups)
+		if err != nil {
+			return page{}, err
+		}
+		body.Waiting = slices.DeleteFunc(waiting.Proposals, func(p api.Proposal) bool { return p.DeadLetter != l.ID })
 	}
 	if in.URL.Query().Get("payload") != "" {
 		p, err := c.ask.LetterPayload(in.ctx(), in.who, l.ID)
