@@ -63,7 +63,7 @@ func (p *tab) enter() {
 	p.follow(func() { p.hit(kb.Enter) })
 }
 
-// keyboard: the morning of an operator without a mouse. It resolves a letter of its own, and retries nothing.
+// keyboard: the morning of an operator without a mouse. It retries a group and resolves a letter.
 func keyboard(t *testing.T, w *world, b *chrome) {
 	p := open(t, b, w.url, wide)
 	p.visit("/dead-letters")
@@ -92,17 +92,35 @@ func keyboard(t *testing.T, w *world, b *chrome) {
 	}
 
 	// A dry run, and away from it.
+	group := w.put.Replace("/dead-letters/groups/{group}")
 	p.visit("/dead-letters")
-	p.to("the group", link("23514"))
+	p.to("the group", func(f focused) bool { return f.Href == group })
 	p.enter()
 	p.awaits("Retry all of them")
 	p.to("the dry run", link("Dry run"))
 	p.enter()
 	p.awaits("Dry run of")
-	p.to("the reason", field("reason"))
-	p.do(chromedp.KeyEvent("not yet"))
 	p.to("the way back", link("Cancel"))
 	p.enter()
+	if at := p.address(); at != group {
+		t.Errorf("Cancel leads to %s", at)
+	}
+
+	// A retry.
+	w.exec(takeRefunds)
+	p.to("the dry run", link("Dry run"))
+	p.enter()
+	p.awaits("Would be stored")
+	p.to("the reason", field("reason"))
+	p.do(chromedp.KeyEvent("the check was dropped"))
+	p.to("the button", link("Retry"))
+	p.enter()
+	if at := p.address(); !strings.HasPrefix(at, "/jobs/") {
+		t.Fatalf("the retry leads to %s", at)
+	}
+	p.awaits("DONE")
+	p.awaits("the check was dropped")
+	w.exec(refuseRefunds)
 
 	// A letter is resolved.
 	p.visit("/dead-letters")
@@ -137,6 +155,11 @@ func keyboard(t *testing.T, w *world, b *chrome) {
 	p.to("a bar", func(f focused) bool {
 		return strings.Contains(f.Name, "denied") && strings.HasPrefix(f.Href, "/decisions?")
 	})
+	before := p.address()
+	p.enter()
+	if at := p.address(); at == before || !strings.HasPrefix(at, "/decisions?") || !strings.Contains(at, "denied") {
+		t.Errorf("the bar leads from %s to %s", before, at)
+	}
 	p.to("a decision", func(f focused) bool { return strings.HasPrefix(f.Href, "/decisions/") })
 	p.enter()
 	p.awaits("known by")
