@@ -76,7 +76,7 @@ type tabs map[string]*tab
 func logIn(t *testing.T, w *world, b *chrome, l look) tabs {
 	t.Helper()
 	all := tabs{"nobody": open(t, b, w.url, l)}
-	for _, role := range []string{"viewer", "operator"} {
+	for _, role := range []string{"viewer", "operator", "admin"} {
 		scripts := l
 		scripts.plain = false
 		all[role] = open(t, b, w.url, scripts).login(role)
@@ -94,6 +94,13 @@ func (all tabs) show(t *testing.T, w *world, s screen) *tab {
 	}
 	p := all[role]
 	p.visit(w.put.Replace(s.path))
+	for _, step := range s.steps {
+		if name, text, fills := strings.Cut(step, "="); fills {
+			eval[bool](p, fmt.Sprintf(`document.querySelector("[name=" + %q + "]").value = %q; true`, name, text))
+		} else {
+			p.press(step)
+		}
+	}
 	if want := max(int64(s.status), 200); p.code() != want {
 		t.Errorf("%s: status %d, want %d", s.name, p.code(), want)
 	}
@@ -105,15 +112,18 @@ func (all tabs) show(t *testing.T, w *world, s screen) *tab {
 
 // faultless: axe-core finds nothing on any screen, and the browser complains of nothing, light and dark, narrow and wide.
 func faultless(t *testing.T, w *world, b *chrome) {
-	for _, l := range []look{{width: 1280, height: 900}, {width: 1280, height: 900, dark: true}, {width: 360, height: 740}, {width: 360, height: 740, dark: true}} {
+	for _, l := range []look{{width: 1280, height: 900, still: true}, {width: 360, height: 740, still: true}} { // else colours are on their way
 		all := logIn(t, w, b, l)
 		for _, s := range screens {
 			p := all.show(t, w, s)
 			for _, f := range p.taken() {
 				t.Errorf("%s, %+v: the browser complained: %s", s.name, l, f)
 			}
-			for _, f := range p.findings() {
-				t.Errorf("%s, %+v: %s: %s\n%s", s.name, l, f.ID, f.Help, fmt.Sprint(f.Nodes))
+			for _, l.dark = range []bool{true, false} {
+				p.as(l)
+				for _, f := range p.findings() {
+					t.Errorf("%s, %+v: %s: %s\n%s", s.name, l, f.ID, f.Help, fmt.Sprint(f.Nodes))
+				}
 			}
 			p.taken() // axe-core itself causes some
 		}
@@ -138,11 +148,9 @@ const wideness = `(() => {
 func fitting(t *testing.T, w *world, b *chrome) {
 	all := logIn(t, w, b, wide)
 	for _, s := range screens {
+		p := all.show(t, w, s)
 		for _, l := range []look{{width: 360, height: 740}, {width: 480, height: 800}, {width: 640, height: 450, scale: 2}, {width: 760, height: 900}, {width: 961, height: 900}, {width: 1100, height: 900}, {width: 1600, height: 1000}} {
-			for _, p := range all {
-				p.as(l)
-			}
-			p := all.show(t, w, s)
+			p.as(l) // style sheets alone decide by the width, so the page is not loaded again
 			if found := eval[[]string](p, wideness); len(found) > 0 {
 				t.Errorf("%s at %d pixels: %s", s.name, l.width, strings.Join(found, "\n"))
 			}

@@ -16,8 +16,10 @@ type screen struct {
 	name string // also of its picture
 	// route is its pattern in the console's table.
 	route string
-	// path is its address. The prepared desk replaces {decision}, {other}, {group}, {letter} and {job}.
+	// path is its address. The prepared desk replaces {decision}, {other}, {group}, {letter}, {job} and {proposal}.
 	path string
+	// steps lead from the page of the address to this one: field=text fills, another text is a button.
+	steps []string
 	// text is on it.
 	text   string
 	status int    // 0: 200
@@ -48,8 +50,13 @@ var screens = []screen{
 	{name: "check", route: "GET /check", path: "/check", text: "Check", picture: true},
 	{name: "archive", route: "GET /archive", path: "/archive", text: "Archive", picture: true},
 	{name: "audit", route: "GET /audit", path: "/audit?act=all", text: "Audit", picture: true},
-	{name: "no-proposal", route: "GET /proposals/{id}", path: "/proposals/1", text: "Not found", status: 404},
-	{name: "no-provider", route: "GET /login/oidc", path: "/login/oidc", text: "Not found", status: 404},
+	{name: "dry-run", route: "POST /dead-letters/groups/{fingerprint}/dry-run", path: "/dead-letters/groups/{group}", steps: []string{"Dry run"}, text: "Would fail"},
+	{name: "count", route: "POST /dead-letters/groups/{fingerprint}/count", path: "/dead-letters/groups/{group}", steps: []string{"Resolve all of them"}, text: "without storing them"},
+	{name: "edit", route: "POST /dead-letters/{id}/edit", path: "/dead-letters/{letter}", steps: []string{"Edit"}, text: "Show the difference"},
+	{name: "difference", route: "POST /dead-letters/{id}/edit/preview", path: "/dead-letters/{letter}", steps: []string{"Edit", `payload={"path":"billing/refunds"}`, "reason=a long name of a path, which was wrong", "Show the difference"}, text: "Propose this edit", as: "admin"},
+	{name: "proposal", route: "GET /proposals/{id}", path: "/proposals/{proposal}", text: "Decide", as: "admin"},
+	{name: "no-proposal", route: "GET /proposals/{id}", path: "/proposals/999999", text: "Not found", status: 404},
+	{name: "signin", route: "GET /login/oidc", path: "/login/oidc", text: "does not answer", status: 503, as: "nobody"},
 	{name: "refused", route: "GET /flips", path: "/flips", text: "Not allowed", status: 403, as: "viewer"},
 	{name: "login", route: "GET /login", path: "/login", text: "Log in to the desk", as: "nobody", picture: true},
 }

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -91,7 +93,7 @@ func prepare(t testing.TB) *world {
 	w.send(append(all, `{"decision_id":"cut-off","timestamp":`, `{"decision_id":"no-time","path":"shop/authz/allow"}`)...)
 	w.start("consume")
 	w.start("replay")
-	desk := w.start("desk")
+	desk := w.start("desk", "DOCKET_DESK_OIDC_ISSUER=http://127.0.0.1:1", "DOCKET_DESK_OIDC_CLIENT_ID=docket", "DOCKET_DESK_OIDC_REDIRECT_URL="+w.url+"/login/callback", "DOCKET_DESK_OIDC_GROUPS=staff:viewer") // a provider that is away
 	eventually(t, "every record has its home", func() error {
 		rows, letters := ask[int](w.stack, "SELECT count(*) FROM decision_logs"), ask[int](w.stack, "SELECT count(*) FROM dead_letters")
 		if rows != 900 || letters != 33 {
@@ -103,6 +105,7 @@ func prepare(t testing.TB) *world {
 	w.exec(takeRefunds)
 	w.run("dlq", "retry", "--path", "billing/refund", "--limit", "10", "--operator", "olga", "--reason", "the check was dropped", "--yes")
 	w.exec(refuseRefunds)
+	w.propose(ask[string](w.stack, "SELECT dead_letter_id FROM dead_letters WHERE path = 'tenants/admission' ORDER BY dead_letter_id LIMIT 1"))
 	eventually(t, "the states are complete", func() error {
 		if n := ask[int](w.stack, "SELECT count(*) FROM decision_flips"); n < 20 {
 			return fmt.Errorf("%d flips", n)
@@ -114,6 +117,18 @@ func prepare(t testing.TB) *world {
 		"{other}", ask[string](w.stack, "SELECT decision_id FROM decision_logs WHERE path = 'shop/refund/decision' AND allowed ORDER BY ts DESC LIMIT 1"),
 		"{group}", ask[string](w.stack, `SELECT fingerprint FROM dead_letter_groups WHERE "constraint" = 'no_billing'`),
 		"{letter}", ask[string](w.stack, "SELECT dead_letter_id FROM dead_letters WHERE path = 'billing/refund' AND state = 'PENDING' ORDER BY dead_letter_id LIMIT 1"),
-		"{job}", fmt.Sprint(ask[int64](w.stack, "SELECT max(job_id) FROM dead_letter_jobs")))
+		"{job}", fmt.Sprint(ask[int64](w.stack, "SELECT max(job_id) FROM dead_letter_jobs")),
+		"{proposal}", fmt.Sprint(ask[int64](w.stack, "SELECT max(proposal_id) FROM dead_letter_proposals")))
 	return w
+}
+
+// propose has somebody propose another path for a letter.
+func (w *world) propose(id string) {
+	w.t.Helper()
+	payload := ask[string](w.stack, "SELECT replace(convert_from(value, 'UTF8'), 'tenants/admission', 'tenants/allow') FROM dead_letters WHERE dead_letter_id = $1", id)
+	file := filepath.Join(w.t.TempDir(), "payload.json")
+	if err := os.WriteFile(file, []byte(payload), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	w.run("dlq", "edit", id, "--file", file, "--operator", "olga", "--reason", "the path was renamed", "--yes")
 }
