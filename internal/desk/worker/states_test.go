@@ -20,18 +20,19 @@ import (
 
 // keeping is a table of states, and what is new in it.
 type keeping struct {
-	none     error // of Flips
-	mu       sync.Mutex
-	rounds   map[string]int // by desk
-	next     state.Round
-	err      error
-	took     time.Duration
-	trims    []time.Duration // idle
-	gone     []int64         // of the next trims
-	flips    []state.Flip
-	denials  []state.Denial
-	compared []state.Comparison
-	toldOf   []string
+	none         error // of Flips
+	storedBefore time.Time
+	mu           sync.Mutex
+	rounds       map[string]int // by desk
+	next         state.Round
+	err          error
+	took         time.Duration
+	trims        []time.Duration // idle
+	gone         []int64         // of the next trims
+	flips        []state.Flip
+	denials      []state.Denial
+	compared     []state.Comparison
+	toldOf       []string
 }
 
 type keeper struct {
@@ -66,7 +67,7 @@ func (k *keeping) Flips(_ context.Context, q state.FlipQuery) ([]state.Flip, sta
 			out = append(out, f)
 		}
 	}
-	return out, state.Mark{}, k.none
+	return out, state.Mark{StoredBefore: k.storedBefore}, k.none
 }
 
 // Before anything is stored there are no states, and nothing to tell of them.
@@ -258,6 +259,39 @@ func TestStateAlerts_FirstDenials(t *testing.T) {
 	if strings.Join(k.toldOf, " ") != "a/b old" || len(k.denials) > 0 {
 		t.Errorf("told of %q", k.toldOf)
 	}
+}
+
+// Once the states were close to the present, what is stored from then on is told, however late. States that begin again are not.
+func TestStateAlerts_LateIsTold(t *testing.T) {
+	t.Parallel()
+	k, b, in := &keeping{}, newAlertLedger(), &alertInbox{}
+	start := time.Now()
+	denied := func(path string, stored time.Time) {
+		k.denials = append(k.denials, state.Denial{Path: path, StoredAt: stored})
+		k.flips = append(k.flips, flipped(int64(len(k.flips)+1), "alice", path, stored))
+		before := state.Rate{PathRevision: state.PathRevision{Path: path, Revision: "r1"}, Allowed: 100, Last: stored}
+		k.compared = append(k.compared, state.Comparison{Rate: state.Rate{PathRevision: state.PathRevision{Path: path, Revision: "r2"}, Denied: 100, Last: stored}, Before: &before})
+	}
+	check := func(what string, now, storedBefore time.Time, want ...string) {
+		t.Helper()
+		k.storedBefore = storedBefore
+		if err := NewStateAlerts(state.Watch{Subjects: []string{"alice"}}, 0, k, b, in).check(t.Context(), now); err != nil {
+			t.Fatal(err)
+		}
+		in.expect(t, what, want...)
+	}
+	all := []string{"alert states:flips: 1 verdict that is watched changed", "alert states:first-denial: First denial on a path", "alert states:deny-rate: A new revision of the policies denies more"}
+	denied("old", start.Add(-5*time.Hour))
+	check("states begin", start, start.Add(-4*time.Hour))
+	check("they are close", start, start.Add(-time.Minute))
+	denied("late", start.Add(time.Minute))
+	check("the desk was away", start.Add(9*time.Hour), start.Add(2*time.Minute), all...)
+	denied("later", start.Add(time.Hour))
+	check("it is behind", start.Add(9*time.Hour), start.Add(2*time.Hour), all...)
+	denied("again", start.Add(time.Hour))
+	check("they begin again", start.Add(9*time.Hour), start.Add(-4*time.Hour))
+	denied("of long ago", start.Add(2*time.Hour))
+	check("they are behind again", start.Add(9*time.Hour), start.Add(2*time.Hour))
 }
 
 func TestStateAlerts_RevisionThatDeniesMore(t *testing.T) {

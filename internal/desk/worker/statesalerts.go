@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -46,8 +47,9 @@ func NewStateAlerts(watch state.Watch, every time.Duration, news StateNews, note
 }
 
 const (
-	// newsAge is how old news may be. States begin with years of decisions, and older ones would raise alerts of all
-	// of them.
+	// newsAge is how old news may be while states begin. They begin with years of decisions, and older ones would raise
+	// alerts of all of them. Once the states were that close to the present, all that is stored from then on is told,
+	// however late.
 	newsAge = time.Hour
 	// namedNews limits the lines of a message.
 	namedNews = 10
@@ -57,6 +59,8 @@ const (
 	leastDecisions = 100
 	moreDenied     = 0.2
 	flipsNote      = "states:flips"
+	freshNote      = "states:fresh"
+	freshAgain     = 10 * time.Minute // between two notes of how far the states are
 )
 
 // check tells what is new. A desk that ends in the middle tells the rest, or some again, at its next start.
@@ -65,16 +69,60 @@ func (a *StateAlerts) check(ctx context.Context, now time.Time) error {
 		return nil
 	}
 	a.next = now.Add(a.every)
-	if err := a.flips(ctx, now); err != nil {
+	from, err := a.fresh(ctx, now)
+	if err != nil {
 		return err
 	}
-	if err := a.denials(ctx, now); err != nil {
+	if err := a.flips(ctx, from); err != nil {
 		return err
 	}
-	return a.revisions(ctx, now)
+	if err := a.denials(ctx, from); err != nil {
+		return err
+	}
+	return a.revisions(ctx, from)
 }
 
-func (a *StateAlerts) flips(ctx context.Context, now time.Time) error {
+// freshness is what is noted of how far the states were.
+type freshness struct {
+	Seen time.Time `json:"seen"`          // all that was stored before was in them
+	From time.Time `json:"from,omitzero"` // news stored since is told; zero: they were never close to the present
+}
+
+// fresh returns from when on what was stored is told.
+func (a *StateAlerts) fresh(ctx context.Context, now time.Time) (time.Time, error) {
+	_, mark, err := a.news.Flips(ctx, state.FlipQuery{Limit: 1})
+	if err != nil && !errors.Is(err, state.ErrNone) {
+		return time.Time{}, err
+	}
+	text, _, err := a.notes.Remembered(ctx, freshNote)
+	if err != nil && !errors.Is(err, ledger.ErrNotFound) {
+		return time.Time{}, err
+	}
+	var noted freshness
+	_ = json.Unmarshal([]byte(text), &noted) // an unreadable text begins again
+	is := freshness{mark.StoredBefore, noted.From}
+	if is.Seen.Before(noted.Seen) { // the states began again
+		is.From = time.Time{}
+	}
+	if is.From.IsZero() && now.Sub(is.Seen) <= newsAge {
+		is.From = now.Add(-newsAge)
+	}
+	if !is.From.Equal(noted.From) || is.Seen.Before(noted.Seen) || is.Seen.Sub(noted.Seen) >= freshAgain {
+		line, err := json.Marshal(is)
+		if err != nil {
+			return time.Time{}, err
+		}
+		if err := a.notes.Remember(ctx, freshNote, string(line)); err != nil {
+			return time.Time{}, err
+		}
+	}
+	if is.From.IsZero() {
+		return now.Add(-newsAge), nil
+	}
+	return is.From, nil
+}
+
+func (a *StateAlerts) flips(ctx context.Context, from time.Time) error {
 	if len(a.watch.Subjects)+len(a.watch.Paths) == 0 {
 		return nil
 	}
@@ -97,7 +145,7 @@ func (a *StateAlerts) flips(ctx context.Context, now time.Time) error {
 			f := &found[i]
 			last = f.ID
 			switch line := a.flipLine(f); {
-			case line == "" || now.Sub(f.StoredAt) > newsAge:
+			case line == "" || f.StoredAt.Before(from):
 			case len(lines) < namedNews:
 				lines = append(lines, line)
 			default:
@@ -137,7 +185,7 @@ func (a *StateAlerts) flipLine(f *state.Flip) string {
 	return fmt.Sprintf("%spath %s: %s, and %s before, decision %s%s", who, notify.Plain(f.Path, 60), f.Verdict, f.Was, notify.Plain(f.Version.ID, 60), late)
 }
 
-func (a *StateAlerts) denials(ctx context.Context, now time.Time) error {
+func (a *StateAlerts) denials(ctx context.Context, from time.Time) error {
 	for {
 		found, err := a.news.Denials(ctx, newsPage)
 		if err != nil || len(found) == 0 {
@@ -148,7 +196,7 @@ func (a *StateAlerts) denials(ctx context.Context, now time.Time) error {
 		for _, d := range found {
 			paths = append(paths, d.Path)
 			switch {
-			case now.Sub(d.StoredAt) > newsAge:
+			case d.StoredAt.Before(from):
 			case len(lines) < namedNews:
 				lines = append(lines, fmt.Sprintf("path %s, decision %s", notify.Plain(d.Path, 60), notify.Plain(d.ID, 60)))
 			default:
@@ -166,7 +214,7 @@ func (a *StateAlerts) denials(ctx context.Context, now time.Time) error {
 	}
 }
 
-func (a *StateAlerts) revisions(ctx context.Context, now time.Time) error {
+func (a *StateAlerts) revisions(ctx context.Context, from time.Time) error {
 	for {
 		found, err := a.news.Revisions(ctx, leastDecisions, newsPage)
 		if err != nil || len(found) == 0 {
@@ -179,7 +227,7 @@ func (a *StateAlerts) revisions(ctx context.Context, now time.Time) error {
 			c := &found[i]
 			told = append(told, c.PathRevision)
 			switch {
-			case c.Before == nil, c.DenyRate()-c.Before.DenyRate() < moreDenied, now.Sub(c.Last) > newsAge:
+			case c.Before == nil, c.DenyRate()-c.Before.DenyRate() < moreDenied, c.Last.Before(from):
 			case len(lines) < namedNews:
 				lines = append(lines, fmt.Sprintf("path %s: revision %s denies %.0f %%, and %s before it denied %.0f %%", notify.Plain(c.Path, 60),
 					notify.Plain(c.Revision, 60), 100*c.DenyRate(), notify.Plain(c.Before.Revision, 60), 100*c.Before.DenyRate()))

@@ -128,6 +128,29 @@ func TestStates_NewsUntilTold(t *testing.T) {
 	}
 }
 
+// A path that is denied all the time is told once, however long states are kept. One that was not told keeps its age.
+func TestStates_DeniedAllTheTime(t *testing.T) {
+	t.Parallel()
+	w := newStated(t, 24)
+	s := w.states(50)
+	for _, path := range []string{"always", "once", "untold"} {
+		w.decide("10.0.0.1", path, "r1", false)
+	}
+	w.settled(s)
+	check(t, s.ToldDenials(t.Context(), []string{"always", "once"}))
+	w.Exec(t, `UPDATE decision_states_paths SET stored_at = now() - interval '100 days'`)
+	w.decide("10.0.0.1", "always", "r1", false)
+	w.decide("10.0.0.1", "untold", "r1", false)
+	w.settled(s)
+	_, err := s.Trim(t.Context(), 90*24*time.Hour, 365*24*time.Hour)
+	check(t, err)
+	var kept string
+	w.Query(t, `SELECT string_agg(path || ' ' || told || ' ' || (now() - stored_at > interval '99 days'), ', ' ORDER BY path) FROM decision_states_paths`, &kept)
+	if kept != "always true false, untold false true" {
+		t.Errorf("kept: %s", kept)
+	}
+}
+
 // TestArchive_StatesHoldADayBack: a day with decisions that the states lack stays in the table, and one that they have does not.
 func TestArchive_StatesHoldADayBack(t *testing.T) {
 	t.Parallel()
