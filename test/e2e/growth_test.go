@@ -94,9 +94,12 @@ func TestGrowth_OneClientFloods(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	if told := s.docket(nil, 0, "dlq", "groups"); !strings.Contains(told, "30 dead letters of opa (in Kafka: ") {
-		t.Errorf("docket dlq groups does not tell of them:\n%s", told)
-	}
+	eventually(t, patience, "docket dlq groups tells of them", func() error { // it waits a few seconds for Kafka
+		if told := s.docket(nil, 0, "dlq", "groups"); !strings.Contains(told, "30 dead letters of opa (in Kafka: ") {
+			return fmt.Errorf("it says\n%s", told)
+		}
+		return nil
+	})
 	ids := without(s.letters(), many)
 	if len(ids) != many-10 {
 		t.Fatalf("%d are not in the ledger", len(ids))
