@@ -298,10 +298,13 @@ func (s *shardSystem) whereByDesk() {
 		n := slices.IndexFunc(s.sent, func(id string) bool { return s.partition(id)/2 == i })
 		stored := fmt.Sprintf("shard %s:\n%s/%d/", name, s.places.Topic, s.partition(s.sent[n]))
 		for _, asks := range [][]string{{"DOCKET_SHARD=a"}, {"DOCKET_SHARDS=", "DOCKET_SHARD_URLS=", "DOCKET_SERVER=http://" + api, "DOCKET_TOKEN=0123456789abcdef"}} {
-			out, code := s.command(asks, "docket", "where-is", s.sent[n])
-			if code != 0 || !strings.Contains(out, stored) || strings.Count(out, "stored ") != 1 {
-				s.t.Errorf("docket where-is %s by %s ended with %d:\n%s", s.sent[n], asks[0], code, out)
-			}
+			eventually(s.t, patience, "docket where-is "+s.sent[n]+" by "+asks[0], func() error {
+				out, code := s.command(asks, "docket", "where-is", s.sent[n])
+				if code != 0 || !strings.Contains(out, stored) || strings.Count(out, "stored ") != 1 {
+					return fmt.Errorf("it ended with %d:\n%s", code, out)
+				}
+				return nil
+			})
 		}
 	}
 	if code := d.stop(); code != 0 {

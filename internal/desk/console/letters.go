@@ -228,8 +228,8 @@ func (c *Console) letter(in *request) (page, error) {
 	}
 	if body.Open {
 		waiting, err := c.ask.Proposals(in.ctx(), in.who, maxGroups)
-		if err != nil {
-			return page{}, err
+		if err != nil { // the page is for the letter
+			c.log.Warn().Err(err).Msg("proposals not read")
 		}
 		body.Waiting = slices.DeleteFunc(waiting.Proposals, func(p api.Proposal) bool { return p.DeadLetter != l.ID })
 	}

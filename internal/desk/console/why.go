@@ -228,8 +228,8 @@ type wherePage struct {
 
 func (c *Console) where(in *request) (page, error) {
 	body := wherePage{Query: strings.TrimSpace(in.URL.Query().Get("q"))}
-	if len(body.Query) > 512 {
-		return page{}, asking("q", "at most 512 bytes")
+	if len(body.Query) > maxID {
+		return page{}, asking("q", "at most 4096 bytes")
 	}
 	if body.Query != "" {
 		found, err := c.ask.WhereIs(in.ctx(), in.who, body.Query)

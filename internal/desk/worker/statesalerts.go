@@ -85,6 +85,7 @@ func (a *StateAlerts) check(ctx context.Context, now time.Time) error {
 // freshness is what is noted of how far the states were.
 type freshness struct {
 	Seen time.Time `json:"seen"`          // all that was stored before was in them
+	By   string    `json:"by"`            // the settings by which subjects were found
 	From time.Time `json:"from,omitzero"` // news stored since is told; zero: they were never close to the present
 }
 
@@ -100,14 +101,15 @@ func (a *StateAlerts) fresh(ctx context.Context, now time.Time) (time.Time, erro
 	}
 	var noted freshness
 	_ = json.Unmarshal([]byte(text), &noted) // an unreadable text begins again
-	is := freshness{mark.StoredBefore, noted.From}
-	if is.Seen.Before(noted.Seen) { // the states began again
+	is := freshness{mark.StoredBefore, mark.SubjectsBy, noted.From}
+	again := is.Seen.Before(noted.Seen) || is.By != noted.By // the states began again
+	if again {
 		is.From = time.Time{}
 	}
 	if is.From.IsZero() && now.Sub(is.Seen) <= newsAge {
 		is.From = now.Add(-newsAge)
 	}
-	if !is.From.Equal(noted.From) || is.Seen.Before(noted.Seen) || is.Seen.Sub(noted.Seen) >= freshAgain {
+	if !is.From.Equal(noted.From) || again || is.Seen.Sub(noted.Seen) >= freshAgain {
 		line, err := json.Marshal(is)
 		if err != nil {
 			return time.Time{}, err

@@ -21,9 +21,10 @@ type Reader struct {
 	db                    *db.DB
 	counts                counting
 	briefTime, prefixTime time.Duration
-	// Rights of this login when they were asked for last: on the ledger, and on the traces of archived days.
-	ledger      atomic.Bool
-	traceRights atomic.Pointer[traceRights]
+	// Rights of this login when they were asked for last: on the ledger, on the days that archives took out, and on the traces of archived days.
+	ledger       atomic.Bool
+	leftReadable atomic.Bool
+	traceRights  atomic.Pointer[traceRights]
 
 	days struct {
 		sync.Mutex

@@ -30,10 +30,12 @@ UPDATE decision_states s SET verdict = k.verdict, revision = k.revision, hash = 
 	// Senders can invent paths and revisions without end: those beyond a number are not kept, and raise no alert. A path that was
 	// told is kept as long as it is denied. One that was not told keeps the time by which its age is judged.
 	keepDenialsSQL = `
-INSERT INTO decision_states_paths AS p (path, denied_ts, denied_id, stored_at)
+INSERT INTO decision_states_paths (path, denied_ts, denied_id, stored_at)
 SELECT path, ts, id, stored_at FROM unnest($1::text[], $2::timestamptz[], $3::text[], $4::timestamptz[]) WITH ORDINALITY AS d(path, ts, id, stored_at, n)
- WHERE n + (SELECT count(*) FROM decision_states_paths) <= 10000 OR EXISTS (SELECT FROM decision_states_paths o WHERE o.path = d.path)
-    ON CONFLICT (path) DO UPDATE SET stored_at = EXCLUDED.stored_at WHERE p.told AND p.stored_at < EXCLUDED.stored_at - interval '1 hour'`
+ WHERE CASE WHEN EXISTS (SELECT FROM decision_states_paths o WHERE o.path = d.path)
+            THEN EXISTS (SELECT FROM decision_states_paths o WHERE o.path = d.path AND o.told AND o.stored_at < d.stored_at - interval '1 hour')
+            ELSE n + (SELECT count(*) FROM decision_states_paths) <= 10000 END
+    ON CONFLICT (path) DO UPDATE SET stored_at = EXCLUDED.stored_at`
 	keepRatesSQL = `
 INSERT INTO decision_states_revisions AS r (path, revision, first_at, last_at, allowed, denied)
 SELECT path, revision, first_at, last_at, allowed, denied

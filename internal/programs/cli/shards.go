@@ -61,9 +61,12 @@ type ShardWhere struct {
 
 // WhereInShards looks in each of the shards that may have the record, one after another, until the context ends. It tells
 // each answer.
-func WhereInShards(ctx context.Context, shards []config.Settings, q inspect.Query, look func(context.Context, config.Settings) (*inspect.Whereabouts, error), tell func(ShardWhere)) {
+func WhereInShards(ctx context.Context, shards []config.Settings, q inspect.Query, look func(context.Context, config.Settings, inspect.Query) (*inspect.Whereabouts, error), tell func(ShardWhere)) {
+	if q.ID == "" && !slices.ContainsFunc(shards, func(one config.Settings) bool { return knows(one, q.Topic) }) {
+		q = inspect.Query{ID: q.Text, Text: q.Text} // an id may look like a place
+	}
 	for _, one := range shardsOf(shards, q) {
-		found, err := look(ctx, one)
+		found, err := look(ctx, one, q)
 		if ctx.Err() != nil {
 			return
 		}
@@ -94,7 +97,7 @@ func WhereOfShards(all []ShardWhere) (text string, report []byte, settled bool) 
 // whereInShards prints each answer as soon as it is there.
 func whereInShards(ctx context.Context, env Env, s config.Settings, q inspect.Query, since time.Time, o inspect.Options, asJSON bool) int {
 	var all []ShardWhere
-	WhereInShards(ctx, s.EveryShard(), q, func(ctx context.Context, one config.Settings) (*inspect.Whereabouts, error) {
+	WhereInShards(ctx, s.EveryShard(), q, func(ctx context.Context, one config.Settings, q inspect.Query) (*inspect.Whereabouts, error) {
 		return whereIn(ctx, one, q, since, o)
 	}, func(one ShardWhere) {
 		all = append(all, one)
@@ -127,12 +130,18 @@ func shardsOf(all []config.Settings, q inspect.Query) []config.Settings {
 		if _, source := one.Source(q.Topic); source {
 			return one.Share().Has(q.Partition)
 		}
-		return slices.Contains([]string{one.KafkaParkingTopic, one.KafkaDLQTopic, one.KafkaParkingDLQTopic}, q.Topic)
+		return knows(one, q.Topic)
 	})
 	if i < 0 {
 		return all
 	}
 	return all[i : i+1]
+}
+
+// knows reports whether a topic is one of a shard.
+func knows(one config.Settings, topic string) bool {
+	_, source := one.Source(topic)
+	return source || slices.Contains([]string{one.KafkaParkingTopic, one.KafkaDLQTopic, one.KafkaParkingDLQTopic}, topic)
 }
 
 // eachShard runs a command for every shard, and returns the worst exit code.

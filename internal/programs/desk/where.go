@@ -49,7 +49,7 @@ func whereIs(s config.Settings, all elsewhere, shards []lookup.ShardLook) func(c
 			return out, nil
 		}
 		var told []cli.ShardWhere
-		cli.WhereInShards(ctx, every, q, func(ctx context.Context, one config.Settings) (*inspect.Whereabouts, error) {
+		cli.WhereInShards(ctx, every, q, func(ctx context.Context, one config.Settings, q inspect.Query) (*inspect.Whereabouts, error) {
 			return whereIn(ctx, one, ofShard(shards, one.ShardName), q)
 		}, func(one cli.ShardWhere) {
 			told = append(told, one)

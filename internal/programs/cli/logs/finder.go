@@ -192,8 +192,15 @@ func (fd finder) named(ctx context.Context, id string, within time.Duration) ([]
 	all, err := reader.Named(ctx, store, id)
 	err = fd.parts.Pass(err)
 	if reader.MayBeWhole(id, all, err) {
-		if a := fd.elsewhere(ctx, id, nil, within); !a.Nowhere() {
+		a := fd.elsewhere(ctx, id, nil, within)
+		if !a.Nowhere() {
 			return nil, a, nil
+		}
+		if !a.Complete() && len(all) > 0 {
+			fd.Tell("%s: %s is taken for the beginning of %s. If a decision with exactly this id is elsewhere is not known:\n", fd.Program, term.Brief(id), term.Brief(all[0].ID))
+			for _, g := range a.NotLooked {
+				fd.Tell("  not looked at completely: %s\n", g.String())
+			}
 		}
 	}
 	var several *reader.AmbiguousError
