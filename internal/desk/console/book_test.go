@@ -30,6 +30,7 @@ type book struct {
 	away        atomic.Pointer[error] // of Report; nil: it answers
 	slow        atomic.Int64          // nanoseconds of Report
 	proposals   []ledger.Proposal
+	unlisted    error // of a list of proposals
 }
 
 func letterID(i int) string { return fmt.Sprintf("%064x", 0xabcdef000000+i) }

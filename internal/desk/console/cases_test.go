@@ -3,6 +3,7 @@ package console_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -89,7 +90,7 @@ func (b *book) Proposal(_ context.Context, id int64) (ledger.Proposal, error) {
 func (b *book) ListProposals(context.Context, bool, int) ([]ledger.Proposal, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.Clone(b.proposals), nil
+	return slices.Clone(b.proposals), b.unlisted
 }
 
 func (b *book) Approve(ctx context.Context, id int64, diff string, _ time.Duration, by ledger.Actor) (ledger.Proposal, error) {
@@ -252,6 +253,14 @@ func TestEdit_HiddenCharactersAreNotEdited(t *testing.T) {
 			t.Errorf("%s is in a form", name)
 		}
 	}
+}
+
+// The page of a letter is there without the proposals, and says so.
+func TestLetter_ProposalsUnread(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.book.unlisted = errors.New("no right to read them")
+	wants(t, w.as(t, "operator").get(t, "/dead-letters/"+letterID(0)), http.StatusOK, "The desk could not read which edits wait", "Resolve")
 }
 
 func TestEdit_AnotherPersonApproves(t *testing.T) {

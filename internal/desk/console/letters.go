@@ -193,6 +193,7 @@ type letterPage struct {
 	Closed  bool // a person or a rule closed it, so that it can be reopened
 	Spans   []string
 	Waiting []api.Proposal // edits of it that wait for a second person
+	Unknown bool           // which edits wait is not known
 }
 
 // payloadView is a payload as text.
@@ -230,6 +231,7 @@ func (c *Console) letter(in *request) (page, error) {
 		waiting, err := c.ask.Proposals(in.ctx(), in.who, maxGroups)
 		if err != nil { // the page is for the letter
 			c.log.Warn().Err(err).Msg("proposals not read")
+			body.Unknown = true
 		}
 		body.Waiting = slices.DeleteFunc(waiting.Proposals, func(p api.Proposal) bool { return p.DeadLetter != l.ID })
 	}

@@ -100,7 +100,9 @@ func (a *StateAlerts) fresh(ctx context.Context, now time.Time) (time.Time, erro
 		return time.Time{}, err
 	}
 	var noted freshness
-	_ = json.Unmarshal([]byte(text), &noted) // an unreadable text begins again
+	if json.Unmarshal([]byte(text), &noted) != nil {
+		noted = freshness{} // as if nothing was noted
+	}
 	is := freshness{mark.StoredBefore, mark.SubjectsBy, noted.From}
 	again := is.Seen.Before(noted.Seen) || is.By != noted.By // the states began again
 	if again {

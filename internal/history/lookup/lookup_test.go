@@ -404,14 +404,21 @@ func TestFind_NotLooked(t *testing.T) {
 		name string // of the gap
 		why  string
 	}{
-		"too many records":   {func(w *world) { many(w, "parking"); w.limits.Records = 5 }, "parked records in parking", "only the first 5 of up to 6 records were read"},
-		"too many bytes":     {func(w *world) { many(w, "logs"); w.limits.Bytes = 200 }, "records of logs that are not read yet", "only the first 3 of up to 6 records were read"},
-		"out of time":        {func(w *world) { many(w, "dlq"); w.hang, w.limits.Within = "dlq", 50*time.Millisecond }, "dead letters in dlq that are not in the ledger yet", "it timed out after 50ms: 5 of up to 6 records were read"},
-		"not allowed":        {func(w *world) { w.broken["parking-dlq"] = errors.New("no right") }, "dead letters in parking-dlq that are not in the ledger yet", "no right"},
-		"no ledger":          {func(w *world) { w.noLedger = errors.New("away") }, "the ledger of dead letters", "away"},
-		"no table":           {func(w *world) { w.noTable = errors.New("away") }, "the rows of decision_logs", "away"},
-		"a broken file":      {func(w *world) { w.spool(file, []byte("no gzip")) }, "the spool ", "1 of 1 files cannot be read whole, the first is " + file},
-		"a set aside file":   {func(w *world) { w.spool("corrupt/"+file, spooled(w.t, "dlq", log("x", ""))) }, "the spool ", "the first is corrupt/" + file},
+		"too many records": {func(w *world) { many(w, "parking"); w.limits.Records = 5 }, "parked records in parking", "only the first 5 of up to 6 records were read"},
+		"too many bytes":   {func(w *world) { many(w, "logs"); w.limits.Bytes = 200 }, "records of logs that are not read yet", "only the first 3 of up to 6 records were read"},
+		"out of time":      {func(w *world) { many(w, "dlq"); w.hang, w.limits.Within = "dlq", 50*time.Millisecond }, "dead letters in dlq that are not in the ledger yet", "it timed out after 50ms: 5 of up to 6 records were read"},
+		"not allowed":      {func(w *world) { w.broken["parking-dlq"] = errors.New("no right") }, "dead letters in parking-dlq that are not in the ledger yet", "no right"},
+		"no ledger":        {func(w *world) { w.noLedger = errors.New("away") }, "the ledger of dead letters", "away"},
+		"no table":         {func(w *world) { w.noTable = errors.New("away") }, "the rows of decision_logs", "away"},
+		"a broken file":    {func(w *world) { w.spool(file, []byte("no gzip")) }, "the spool ", "1 of 1 files cannot be read whole, the first is " + file},
+		"a set aside file": {func(w *world) { w.spool("corrupt/"+file, spooled(w.t, "dlq", log("x", ""))) }, "the spool ", "the first is corrupt/" + file},
+		"no directory": {func(w *world) {
+			file := filepath.Join(w.t.TempDir(), "spool")
+			if err := os.WriteFile(file, nil, 0o600); err != nil {
+				w.t.Fatal(err)
+			}
+			w.spools = []string{file, filepath.Join(w.t.TempDir(), "gone")}
+		}, "the spool ", "it cannot be opened"},
 		"too large a spool":  {func(w *world) { w.spool(file, spooled(w.t, "dlq", strings.Repeat("x", 900))); w.limits.Bytes = 500 }, "the spool ", "it holds more than 500 bytes"},
 		"an archived day":    {func(w *world) { day(w, "decision_logs-2026-03-01-001-3f9a2c-4f397d52.manifest.json") }, "archived day 2026-03-01 in ", "its manifest is not valid JSON"},
 		"a broken archive":   {func(w *world) { day(w, "dead_letters-2026-03-01-001-3f9a2c-4f397d52.manifest.json") }, "archived dead letters in ", "is broken"},

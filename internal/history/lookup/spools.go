@@ -32,7 +32,7 @@ func Spools(dir string) []string {
 // spoolRead is the result of reading one directory.
 type spoolRead struct {
 	dir    string
-	there  bool // and this user may see it
+	there  bool
 	files  int
 	broken []string // files that could not be read whole
 	why    string   // why it was not read completely
@@ -55,7 +55,7 @@ func (s *search) noSpools() bool {
 func (s *search) readSpool(ctx context.Context, dir string, left *int64) spoolRead {
 	read := spoolRead{dir: dir}
 	root, err := os.OpenRoot(dir)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+	if errors.Is(err, fs.ErrNotExist) {
 		return read
 	}
 	read.there = true
@@ -115,6 +115,6 @@ func (s *search) tellSpools() {
 		}
 	}
 	if len(absent) > 0 && len(absent) == len(s.spools) {
-		s.lack(Gap{Name: "spools", Why: "there is no " + strings.Join(absent, " and no ") + " on this host that this user may read: `consumer where-is ID --spool DIR` on the host that has one", Far: true})
+		s.lack(Gap{Name: "spools", Why: "there is no " + strings.Join(absent, " and no ") + " on this host: `consumer where-is ID --spool DIR` on the host that has one", Far: true})
 	}
 }

@@ -103,9 +103,9 @@ func whereInShards(ctx context.Context, env Env, s config.Settings, q inspect.Qu
 		all = append(all, one)
 		switch text, _, _ := WhereOfShards([]ShardWhere{one}); {
 		case one.Err != nil:
-			_, _ = io.WriteString(env.Stderr, text)
+			put(env.Stderr, text)
 		case !asJSON:
-			_, _ = io.WriteString(env.Stdout, text)
+			put(env.Stdout, text)
 		}
 	})
 	_, report, settled := WhereOfShards(all)
@@ -113,12 +113,17 @@ func whereInShards(ctx context.Context, env Env, s config.Settings, q inspect.Qu
 	case ctx.Err() != nil:
 		return Failed
 	case asJSON:
-		_, _ = env.Stdout.Write(report)
+		put(env.Stdout, string(report))
 	}
 	if !settled {
 		return Failed
 	}
 	return Done
+}
+
+// put prints lines that are safe to print.
+func put(w io.Writer, lines string) {
+	_, _ = io.WriteString(w, lines) // the reader is gone
 }
 
 // shardsOf returns the shards that may have a record: one if it has a place, all for an id.

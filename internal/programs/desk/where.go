@@ -67,7 +67,7 @@ func whereIs(s config.Settings, all elsewhere, shards []lookup.ShardLook) func(c
 	}
 }
 
-// ofShard looks for an id in every home of one shard. nil: there is no such shard.
+// ofShard looks for an id in every home of one shard. It is nil if nobody knows the shard.
 func ofShard(all []lookup.ShardLook, name string) elsewhere {
 	for _, one := range all {
 		if one.Name == name {

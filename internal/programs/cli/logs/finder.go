@@ -197,7 +197,7 @@ func (fd finder) named(ctx context.Context, id string, within time.Duration) ([]
 			return nil, a, nil
 		}
 		if !a.Complete() && len(all) > 0 {
-			fd.Tell("%s: %s is taken for the beginning of %s. If a decision with exactly this id is elsewhere is not known:\n", fd.Program, term.Brief(id), term.Brief(all[0].ID))
+			fd.Tell("%s: this is about %[3]s, the only stored id that begins with %[2]s. Docket does not know whether another place has a decision %[2]s:\n", fd.Program, term.Brief(id), term.Brief(all[0].ID))
 			for _, g := range a.NotLooked {
 				fd.Tell("  not looked at completely: %s\n", g.String())
 			}

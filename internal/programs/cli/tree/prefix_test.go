@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -66,6 +67,20 @@ func TestShortIDs_WholeElsewhere(t *testing.T) {
 			if r.code != 1 || !strings.Contains(r.err, "no decision "+id+" is stored. It was found elsewhere") || strings.Contains(r.out, id+"-") {
 				t.Errorf("%s %s: exit %d\n%s%s", command, id, r.code, r.out, r.err)
 			}
+		}
+	}
+}
+
+// TestShortIDs_PerhapsWhole: where a place cannot be asked, a longer id is explained, and what is not known is said.
+func TestShortIDs_PerhapsWhole(t *testing.T) {
+	t.Parallel()
+	for command, code := range map[string]int{"why bcdefg-": 0, "logs bcdefg-": 0, "why bcdefg-1": 0} {
+		w := &world{store: alike(t), book: newBook()}
+		w.book.fails = errors.New("no ledger here")
+		r := w.call(strings.Fields(command)...)
+		told := strings.Contains(r.err, "this is about bcdefg-1, the only stored id that begins with bcdefg-. Docket does not know whether another place has a decision bcdefg-:\n") && strings.Contains(r.err, "no ledger here")
+		if r.code != code || !strings.Contains(r.out, "Decision bcdefg-1\n") || told != (command != "why bcdefg-1") {
+			t.Errorf("%s: exit %d\n%s%s", command, r.code, r.out, r.err)
 		}
 	}
 }
