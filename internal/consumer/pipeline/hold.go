@@ -16,6 +16,7 @@ func (c *carrier) hold(ctx context.Context, h Hold) error {
 		if ctx.Err() != nil || c.leaving() {
 			return h, false
 		}
+		began := c.rota.begin()
 		err := c.probe(ctx)
 		f := facts{of: partitionHeld}
 		f.probedWith(ctx, err)
@@ -29,7 +30,7 @@ func (c *carrier) hold(ctx context.Context, h Hold) error {
 		found := answer.over || ctx.Err() == nil && !isAway(answer.hold)
 		c.election.probed(found, c.cfg.ProbeInterval)
 		if found {
-			c.rota.tell(at, answer, c.cfg.ProbeInterval)
+			c.rota.tell(at, began, answer, c.cfg.ProbeInterval)
 		}
 		return answer.hold, answer.over
 	})

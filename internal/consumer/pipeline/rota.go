@@ -19,8 +19,9 @@ type probed struct {
 // another. An answer gives no home, and no blame: each partition then writes its own records again. The zero value is
 // ready. It is safe for concurrent use.
 type rota struct {
-	mu sync.Mutex
-	of map[time.Time]*hour
+	mu    sync.Mutex
+	of    map[time.Time]*hour
+	holds int64 // that have begun to wait
 }
 
 // hour has the partitions that hold for an hour.
@@ -32,6 +33,7 @@ type hour struct {
 // holder is a partition that waits.
 type holder struct {
 	hold  Hold          // the reason that it knows
+	n     int64         // of all that waited
 	first chan struct{} // it became the first one
 	told  chan probed   // another one's answer that was new to it
 }
@@ -50,6 +52,8 @@ func (r *rota) wait(ctx, leaving context.Context, at time.Time, h Hold, interval
 		mine = &hour{next: time.Now().Add(interval)}
 		r.of[at] = mine
 	}
+	r.holds++
+	me.n = r.holds
 	mine.queue = append(mine.queue, me)
 	r.mu.Unlock()
 	defer r.leave(at, me)
@@ -92,8 +96,16 @@ func (r *rota) leave(at time.Time, me *holder) {
 	}
 }
 
-// tell gives the answer of a probe to those that hold for the same hour and do not know it.
-func (r *rota) tell(at time.Time, answer probed, interval time.Duration) {
+// begin is called before a probe, for its answer: see [rota.tell].
+func (r *rota) begin() (holds int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.holds
+}
+
+// tell gives the answer of a probe to those that hold for the same hour, did so before the probe began, and do not know
+// it. What was refused later may be newer than the answer: a probe can wait for a standby.
+func (r *rota) tell(at time.Time, began int64, answer probed, interval time.Duration) {
 	at = at.UTC().Truncate(time.Hour)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -103,7 +115,7 @@ func (r *rota) tell(at time.Time, answer probed, interval time.Duration) {
 	}
 	mine.next = time.Now().Add(interval)
 	r.keep(at, mine, func(one *holder) bool {
-		if !answer.over && answer.hold.same(one.hold) {
+		if one.n > began || !answer.over && answer.hold.same(one.hold) {
 			return true
 		}
 		one.told <- answer

@@ -73,8 +73,9 @@ func (r *rota) hold(ctx context.Context, at time.Time, h Hold, interval time.Dur
 			return h
 		}
 		if !ok {
+			began := r.begin()
 			answer = probe()
-			r.tell(at, answer, interval)
+			r.tell(at, began, answer, interval)
 		}
 		if h = answer.hold; answer.over {
 			return h
@@ -86,6 +87,41 @@ var (
 	noTable = Hold{Reason: ReasonDatabaseRefuses, Code: "42P01"}
 	noGrant = Hold{Reason: ReasonDatabaseRefuses, Code: "42501"}
 )
+
+// TestRota_AnswerOfAnEarlierProbe has a probe that waits for a standby, and comes back with what was so before the table was
+// dropped. It does not end a hold that began meanwhile.
+func TestRota_AnswerOfAnEarlierProbe(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var r rota
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		at := time.Now()
+		probing, dropped := make(chan struct{}), make(chan struct{})
+		var all sync.WaitGroup
+		all.Go(func() {
+			r.hold(ctx, at, noGrant, time.Second, func() probed {
+				close(probing)
+				<-dropped
+				return probed{hold: noGrant, over: true}
+			})
+		})
+		<-probing
+		probes := 0
+		all.Go(func() {
+			r.hold(ctx, at, noTable, time.Second, func() probed {
+				probes++
+				return probed{hold: noTable, over: true}
+			})
+		})
+		synctest.Wait()
+		close(dropped)
+		all.Wait()
+		if probes != 1 {
+			t.Errorf("the later hold ended after %d probes of its own", probes)
+		}
+	})
+}
 
 // TestRota_HoursAreApart has a table without partitions for one of two hours.
 func TestRota_HoursAreApart(t *testing.T) {
