@@ -103,8 +103,8 @@ func (r *rota) begin() (holds int64) {
 	return r.holds
 }
 
-// tell gives the answer of a probe to those that hold for the same hour, did so before the probe began, and do not know
-// it. What was refused later may be newer than the answer: a probe can wait for a standby.
+// tell gives the answer of a probe to those that hold for the same hour and do not know it. A hold that began after the
+// probe is left out. Its refusal may be newer than the answer, because a probe can wait for a standby.
 func (r *rota) tell(at time.Time, began int64, answer probed, interval time.Duration) {
 	at = at.UTC().Truncate(time.Hour)
 	r.mu.Lock()
