@@ -64,7 +64,7 @@ type rule struct {
 }
 
 func (a *auditor) file(ctx context.Context, shelf archive.Shelf, of archive.File) error {
-	file, err := columnar.Open(ctx, archive.At(shelf, of.Name), of.Bytes)
+	file, err := columnar.Open(ctx, archive.At(shelf, of), of.Bytes)
 	if err != nil {
 		return err
 	}

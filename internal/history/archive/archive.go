@@ -11,8 +11,6 @@ import (
 	"io"
 	"regexp"
 	"time"
-
-	"docket/internal/history/archive/columnar"
 )
 
 // Shelf is the storage of archives: a directory or a bucket. A name is a file's own, or a table's folder, a folder
@@ -85,25 +83,6 @@ func (e *AgingError) Unwrap() []error {
 func Folder(table string, day Day) string { return table + "/day=" + day.String() + "/" }
 
 var folderForm = regexp.MustCompile(`^[a-z_]+/day=\d{4}-\d{2}-\d{2}/$`)
-
-// At makes a stored file readable in parts.
-func At(shelf Shelf, name string) columnar.ReaderAt { return &stored{shelf, name} }
-
-// stored is a stored file.
-type stored struct {
-	shelf Shelf
-	name  string
-}
-
-// ReadAt reads all of p, or returns an error.
-func (a *stored) ReadAt(ctx context.Context, p []byte, off int64) error {
-	r, err := a.shelf.Range(ctx, a.name, off, int64(len(p)))
-	if err != nil {
-		return err
-	}
-	_, err = io.ReadFull(r, p)
-	return errors.Join(err, r.Close())
-}
 
 // ShelfError says that the storage could not be read or written. It quotes no server and no secret.
 type ShelfError struct {

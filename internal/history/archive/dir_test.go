@@ -65,10 +65,10 @@ func TestDir_RangeIsAPart(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	p := make([]byte, 4)
-	if err := At(shelf, "n").ReadAt(t.Context(), p, 6); err != nil || string(p) != "6789" {
+	if err := At(shelf, File{Name: "n"}).ReadAt(t.Context(), p, 6); err != nil || string(p) != "6789" {
 		t.Errorf("%s, %v", p, err)
 	}
-	if err := At(shelf, "n").ReadAt(t.Context(), p, 7); err == nil {
+	if err := At(shelf, File{Name: "n"}).ReadAt(t.Context(), p, 7); err == nil {
 		t.Error("a part behind the end was read")
 	}
 }

@@ -40,6 +40,7 @@ type File struct {
 	SHA256        string `json:"sha256"`
 	ContentBytes  int64  `json:"content_bytes"`
 	ContentSHA256 string `json:"content_sha256"` // of the uncompressed content
+	Sums          []Sums `json:"sums,omitempty"` // in the order of their blocks; none: gzip JSON lines, or an earlier release wrote it
 }
 
 // Manifest describes one archive of a day. It is written last: without it an archive does not count.
@@ -170,6 +171,9 @@ func readManifest(ctx context.Context, shelf Shelf, name string) (*Manifest, int
 		rows += f.Rows
 		if f.Name != m.partName(i+1) {
 			return nil, 0, &BrokenError{archive, "its manifest names files that are not its own"}
+		}
+		if !f.proper() {
+			return nil, 0, &BrokenError{archive, "its manifest has sums of blocks that a file does not have"}
 		}
 	}
 	if rows != m.Rows {

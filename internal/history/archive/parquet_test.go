@@ -144,6 +144,6 @@ func withoutFilters(t *testing.T, path string, m *Manifest) *Manifest {
 	other := *m
 	other.Files = slices.Clone(m.Files)
 	sum := sha256.Sum256(b)
-	other.Files[0].SHA256 = hex.EncodeToString(sum[:])
+	other.Files[0].SHA256, other.Files[0].Sums = hex.EncodeToString(sum[:]), nil
 	return &other
 }

@@ -22,6 +22,7 @@ type reading struct {
 	each    func([]byte) error
 
 	stored, content hash.Hash
+	blocks          summer
 	bytes           counter
 	inside          int64
 	rows            int64
@@ -29,7 +30,7 @@ type reading struct {
 
 func checkParquet(ctx context.Context, shelf Shelf, m *Manifest, f File, how reads, total *Total) error {
 	r := &reading{archive: m.Name(), file: f, most: how.most, total: total, each: how.each, stored: sha256.New(), content: sha256.New()}
-	from := At(shelf, f.Name)
+	from := At(shelf, File{Name: f.Name}) // without sums, so that an error says what is wrong
 	if err := r.size(ctx, shelf); err != nil {
 		return err
 	}
@@ -39,9 +40,10 @@ func checkParquet(ctx context.Context, shelf Shelf, m *Manifest, f File, how rea
 		if how.prove {
 			rows = file.Prove
 		}
-		all := io.MultiWriter(r.stored, &r.bytes)
+		all := io.MultiWriter(r.stored, &r.blocks, &r.bytes)
 		err = r.pass(func(line func([]byte) error) error { return rows(ctx, all, line) })
 	}
+	_, differs := r.blocks.differ(&f, 0)
 	switch said := FileError(r.archive, f.Name, err); {
 	case said != nil:
 		return said
@@ -49,6 +51,8 @@ func checkParquet(ctx context.Context, shelf Shelf, m *Manifest, f File, how rea
 		return r.failed(err)
 	case int64(r.bytes) != f.Bytes || hex.EncodeToString(r.stored.Sum(nil)) != f.SHA256:
 		return r.broken("is not what was written: its size or checksum differs")
+	case differs:
+		return r.broken("does not have the sums of its manifest")
 	case r.rows != f.Rows || r.inside != f.ContentBytes || hex.EncodeToString(r.content.Sum(nil)) != f.ContentSHA256:
 		return r.broken("does not have the content that was written")
 	}

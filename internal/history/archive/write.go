@@ -53,6 +53,7 @@ type part struct {
 	rows    encoder
 	stored  hash.Hash
 	content hash.Hash
+	blocks  summer
 	file    File
 	put     chan error
 }
@@ -121,7 +122,7 @@ func (w *writer) begin() error {
 	p := &part{name: w.file(len(w.files) + 1), pipe: pipe, stored: sha256.New(), content: sha256.New(), put: make(chan error, 1)}
 	p.file.Name = p.name
 	var err error
-	if p.rows, err = w.encode(io.MultiWriter(pipe, p.stored, (*counter)(&p.file.Bytes))); err != nil {
+	if p.rows, err = w.encode(io.MultiWriter(pipe, p.stored, &p.blocks, (*counter)(&p.file.Bytes))); err != nil {
 		return err
 	}
 	w.part = p
@@ -152,6 +153,9 @@ func (w *writer) end() error {
 	w.part = nil
 	if err := <-p.put; err != nil {
 		return fmt.Errorf("write %s: %w", p.name, err)
+	}
+	if whole, ok := p.rows.(*columnar.Writer); ok {
+		p.file.Sums = p.blocks.of(whole.Unchecked())
 	}
 	p.file.SHA256, p.file.ContentSHA256 = hex.EncodeToString(p.stored.Sum(nil)), hex.EncodeToString(p.content.Sum(nil))
 	w.files = append(w.files, p.file)

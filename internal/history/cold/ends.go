@@ -24,7 +24,7 @@ type located struct {
 	most  int64 // bytes of a line
 }
 
-func (l located) reader() columnar.ReaderAt { return archive.At(l.shelf, l.of.Name) }
+func (l located) reader() columnar.ReaderAt { return archive.At(l.shelf, l.of) }
 
 // asked tells a cache that rows of the file are needed.
 func (l located) asked() {
@@ -86,21 +86,23 @@ func (e *ends) find(ctx context.Context, at located, id string) ([]columnar.Row,
 type latestUsed[V any] struct {
 	most  int64
 	mu    sync.Mutex
-	all   map[archive.File]*list.Element
+	all   map[string]*list.Element // by name and SHA-256
 	order list.List // of used[V], the last used one first
 	bytes int64
 }
 
 type used[V any] struct {
-	of    archive.File
+	key   string
 	value V
 	bytes int64
 }
 
+func keyOf(of archive.File) string { return of.Name + " " + of.SHA256 }
+
 func (l *latestUsed[V]) get(of archive.File) (value V, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	at := l.all[of]
+	at := l.all[keyOf(of)]
 	if at == nil {
 		return value, false
 	}
@@ -113,17 +115,18 @@ func (l *latestUsed[V]) get(of archive.File) (value V, ok bool) {
 func (l *latestUsed[V]) put(of archive.File, value V, bytes int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.all[of] != nil || bytes > l.most {
+	key := keyOf(of)
+	if l.all[key] != nil || bytes > l.most {
 		return
 	}
 	if l.all == nil {
-		l.all = map[archive.File]*list.Element{}
+		l.all = map[string]*list.Element{}
 	}
-	l.all[of] = l.order.PushFront(used[V]{of, value, bytes})
+	l.all[key] = l.order.PushFront(used[V]{key, value, bytes})
 	for l.bytes += bytes; l.bytes > l.most; {
 		last := l.order.Back()
 		one, _ := l.order.Remove(last).(used[V])
-		delete(l.all, one.of)
+		delete(l.all, one.key)
 		l.bytes -= one.bytes
 	}
 }

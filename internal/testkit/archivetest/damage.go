@@ -35,7 +35,7 @@ func ClearFilters(ctx context.Context, dir string, m *archive.Manifest) error {
 			}
 		}
 		sum := sha256.Sum256(b)
-		f.SHA256 = hex.EncodeToString(sum[:])
+		f.SHA256, f.Sums = hex.EncodeToString(sum[:]), nil
 		if err := os.WriteFile(filepath.Join(dir, f.Name), b, 0o600); err != nil {
 			return err
 		}

@@ -17,15 +17,18 @@ const longBound = 1 << 10
 
 // output passes on what it gets, or holds it back.
 type output struct {
-	to   io.Writer
-	held *bytes.Buffer // nil: nothing is held back
+	to    io.Writer
+	held  *bytes.Buffer // nil: nothing is held back
+	bytes int64         // passed on
 }
 
-func (o *output) Write(b []byte) (int, error) {
+func (o *output) Write(b []byte) (n int, err error) {
 	if o.held != nil {
 		return o.held.Write(b)
 	}
-	return o.to.Write(b)
+	n, err = o.to.Write(b)
+	o.bytes += int64(n)
+	return n, err
 }
 
 // end writes what was held back, which ends with the description. Long values are left out of it.
@@ -57,6 +60,6 @@ func (o *output) end() error {
 	}
 	all := append(data[:start:start], b...)
 	all = append(binary.LittleEndian.AppendUint32(all, uint32(len(b))), data[len(data)-4:]...)
-	_, err = o.to.Write(all)
+	_, err = o.Write(all)
 	return err
 }

@@ -2,6 +2,7 @@ package columnar
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -339,6 +340,23 @@ func (w *Writer) Close() error {
 		return fmt.Errorf("end the file: %w", err)
 	}
 	return nil
+}
+
+// Unchecked returns the parts of a closed file that have no checksum of their own, in order: filters, and from the bounds
+// of pages on to the end. Pages have theirs.
+func (w *Writer) Unchecked() []Part {
+	var parts []Part
+	end := w.out.bytes
+	for _, g := range w.to.File().Metadata().RowGroups {
+		for _, c := range g.Columns {
+			if n := int64(c.MetaData.BloomFilterLength); n > 0 {
+				parts = append(parts, Part{c.MetaData.BloomFilterOffset, n})
+			}
+			end = min(end, c.ColumnIndexOffset, c.OffsetIndexOffset)
+		}
+	}
+	slices.SortFunc(parts, func(a, b Part) int { return cmp.Compare(a.Offset, b.Offset) })
+	return append(parts, Part{end, w.out.bytes - end})
 }
 
 var errValues = errors.New("a column has too few values")

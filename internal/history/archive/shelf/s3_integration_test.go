@@ -131,14 +131,14 @@ func TestBucket_RangeReadsAPart(t *testing.T) {
 	received.Store(0)
 	p := make([]byte, 1000)
 	for _, at := range []int64{0, 54_321, 1<<20 - 1000} {
-		if err := archive.At(shelf, name).ReadAt(t.Context(), p, at); err != nil || !bytes.Equal(p, large[at:at+1000]) {
+		if err := archive.At(shelf, archive.File{Name: name}).ReadAt(t.Context(), p, at); err != nil || !bytes.Equal(p, large[at:at+1000]) {
 			t.Errorf("%d: %v", at, err)
 		}
 	}
 	if n := received.Load(); n != 3000 {
 		t.Errorf("%d bytes came for 3000", n)
 	}
-	if err := archive.At(shelf, name).ReadAt(t.Context(), p, 1<<20-999); err == nil {
+	if err := archive.At(shelf, archive.File{Name: name}).ReadAt(t.Context(), p, 1<<20-999); err == nil {
 		t.Error("a part behind the end was read")
 	}
 	if _, err := shelf.Range(t.Context(), "missing", 0, 1); !errors.Is(err, fs.ErrNotExist) {
