@@ -87,7 +87,7 @@ type latestUsed[V any] struct {
 	most  int64
 	mu    sync.Mutex
 	all   map[string]*list.Element // by name and SHA-256
-	order list.List // of used[V], the last used one first
+	order list.List                // of used[V], the last used one first
 	bytes int64
 }
 
