@@ -81,4 +81,10 @@ func (d *openDay) Load(context.Context, []archive.Column, [][]byte) (archive.Loa
 
 func (d *openDay) Tally(context.Context) error { return errReadOnly }
 
+func (d *openDay) Left(context.Context) (bool, *archive.Forgotten, error) {
+	return false, nil, errReadOnly
+}
+
+func (d *openDay) Forget(context.Context, string, string) error { return errReadOnly }
+
 func (d *openDay) Close() {}

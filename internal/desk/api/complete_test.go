@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -145,9 +146,11 @@ func TestComplete_AbsentDecision(t *testing.T) {
 	for name, c := range map[string]struct {
 		gaps []lookup.Gap
 		want reader.Freshness
+		says string
 	}{
-		"all was searched": {nil, reader.NotFound},
-		"a place was not":  {[]lookup.Gap{{Name: "archives", Why: "away"}}, reader.Partial},
+		"all was searched":    {nil, reader.NotFound, "none was found in any other place"},
+		"a place was not":     {[]lookup.Gap{{Name: "archives", Why: "away"}}, reader.Partial, "is not known"},
+		"a day was forgotten": {[]lookup.Gap{{Name: "archives", Why: "over", Forgotten: true}}, reader.NotFound, "days that may have had it were forgotten"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -157,7 +160,7 @@ func TestComplete_AbsentDecision(t *testing.T) {
 				}
 			})
 			p := w.ask(t, "auditor", http.MethodGet, "/decisions/no-such-decision", "").problem(t)
-			if p.Status != http.StatusNotFound || p.Completeness == nil || p.Completeness.Freshness != c.want || p.Completeness.CompleteUntil == nil {
+			if p.Status != http.StatusNotFound || p.Completeness == nil || p.Completeness.Freshness != c.want || p.Completeness.CompleteUntil == nil || !strings.Contains(p.Detail, c.says) {
 				t.Errorf("%+v", p)
 			}
 		})
@@ -240,6 +243,37 @@ func TestComplete_LooksThatLackRows(t *testing.T) {
 		w.ask(t, "auditor", http.MethodGet, path, "").into(t, &got)
 		if len(got.NotRead) != 1 || got.CompleteUntil != nil {
 			t.Errorf("%s: %+v", path, got)
+		}
+	}
+}
+
+// gapStore has places that a search does not look at completely.
+type gapStore struct {
+	reader.Store
+	gaps []reader.Gap
+}
+
+func (s gapStore) Search(ctx context.Context, f reader.Filter, p reader.Page) (reader.Found, error) {
+	found, err := s.Store.Search(ctx, f, p)
+	found.NotLooked = s.gaps
+	return found, err
+}
+
+// TestComplete_ForgottenDay: a search tells a day that was forgotten on purpose, and is not PARTIAL without it.
+func TestComplete_ForgottenDay(t *testing.T) {
+	t.Parallel()
+	for _, forgotten := range []bool{false, true} {
+		w := newWorld(t, completed(t, &completetest.Log{}, completetest.Books{}), func(_ *api.Config, p *api.Ports) {
+			p.Decisions = gapStore{p.Decisions, []reader.Gap{{Name: "archived days", Why: "over", Forgotten: forgotten}}}
+		})
+		var list struct {
+			Freshness reader.Freshness `json:"freshness"`
+			NotLooked []string         `json:"not_looked"`
+			Gaps      []api.Gap        `json:"gaps"`
+		}
+		w.ask(t, "viewer", http.MethodGet, "/decisions", "").into(t, &list)
+		if (list.Freshness == reader.Partial) == forgotten || len(list.NotLooked) != 1 || len(list.Gaps) != 1 || list.Gaps[0].Forgotten != forgotten {
+			t.Errorf("forgotten %v: %+v", forgotten, list)
 		}
 	}
 }

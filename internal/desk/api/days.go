@@ -17,17 +17,18 @@ type calendarInput struct {
 // ArchiveDay is a day in UTC, and where its decisions are.
 type ArchiveDay struct {
 	Day   string           `json:"day"`
-	State archive.DayState `json:"state" doc:"hot: in the table. archived: in an archive alone. hot, and archived: in both. at work: a process archives or restores it now. left off: out of the table and not dropped. dropped: counted once, and no known place has it. missing: nothing is known of it"`
+	State archive.DayState `json:"state" doc:"hot: in the table. archived: in an archive alone. hot, and archived: in both. at work: a process archives or restores it now. left off: out of the table and not dropped. dropped: counted once, and no known place has it. forgotten: no known place has it, and an operator gave it up on purpose. missing: nothing is known of it"`
 	// Numbers that are absent are not known.
-	Rows     *int64     `json:"rows,omitempty" doc:"In the table, approximate; without it, it is not known"`
-	Bytes    int64      `json:"bytes" doc:"In the table, with indexes"`
-	Counted  *int64     `json:"counted,omitempty" doc:"Decisions that were counted of the day; without it, it is not known"`
-	Archived *int64     `json:"archived,omitempty" doc:"Rows of its archives; without it, there is none"`
-	Size     int64      `json:"archive_bytes"`
-	Formats  []string   `json:"formats,omitempty"`
-	MadeAt   *time.Time `json:"made_at,omitempty" doc:"When the last archive was made"`
-	MadeBy   string     `json:"made_by,omitempty"`
-	Gaps     []string   `json:"gaps,omitempty" doc:"Why its archives could not be read completely"`
+	Rows      *int64     `json:"rows,omitempty" doc:"In the table, approximate; without it, it is not known"`
+	Bytes     int64      `json:"bytes" doc:"In the table, with indexes"`
+	Counted   *int64     `json:"counted,omitempty" doc:"Decisions that were counted of the day; without it, it is not known"`
+	Archived  *int64     `json:"archived,omitempty" doc:"Rows of its archives; without it, there is none"`
+	Size      int64      `json:"archive_bytes"`
+	Formats   []string   `json:"formats,omitempty"`
+	MadeAt    *time.Time `json:"made_at,omitempty" doc:"When the last archive was made"`
+	MadeBy    string     `json:"made_by,omitempty"`
+	Gaps      []string   `json:"gaps,omitempty" doc:"Why its archives could not be read completely"`
+	Forgotten string     `json:"forgotten,omitempty" doc:"Who gave it up on purpose, when and why"`
 }
 
 // SharedDays are decisions in a part of the table that has no day of its own.
@@ -79,7 +80,7 @@ func (s *api) calendar(ctx context.Context, _ caller, in *calendarInput) (*calen
 			break
 		}
 		out.Body.Days = append(out.Body.Days, ArchiveDay{Day: d.Day.String(), State: d.State, Rows: known(d.Rows), Bytes: d.Bytes, Counted: known(d.Counted), Archived: known(d.Archived), Size: d.Size,
-			Formats: d.Formats, MadeAt: moment(d.Made), MadeBy: d.By, Gaps: d.Gaps})
+			Formats: d.Formats, MadeAt: moment(d.Made), MadeBy: d.By, Gaps: d.Gaps, Forgotten: d.Forgotten})
 	}
 	for _, h := range c.Shared {
 		out.Body.Shared = append(out.Body.Shared, SharedDays{h.Day.String(), known(h.Rows), h.Bytes})

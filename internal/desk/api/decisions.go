@@ -221,7 +221,7 @@ func (s *api) search(ctx context.Context, c caller, in *searchInput) (*searchOut
 		s.read(c, "search-decisions", found.Decisions, in.Payload)
 	}
 	unknown := s.edits(ctx, found.Decisions, in.Payload)
-	facts := complete.FactsOf(found.Decisions, !found.Reached.IsZero() || len(found.NotLooked) > 0)
+	facts := complete.FactsOf(found.Decisions, !found.Reached.IsZero() || reader.Lacking(found.NotLooked))
 	facts.RowsLack = reader.RowsLack(found.NotLooked)
 	return &searchOutput{DecisionList{Decisions: decisionsOf(found.Decisions), Next: found.Next, Later: moment(later), EditsUnknown: unknown, NotLooked: reader.GapTexts(found.NotLooked), Gaps: gapsOf(found.NotLooked), Reached: moment(found.Reached),
 		Completeness: begun.End(facts)}}, nil

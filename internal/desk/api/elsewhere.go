@@ -72,6 +72,8 @@ func (s *api) stored(ctx context.Context, a *lookup.Answer, begun complete.Begun
 		p.Detail, p.Hint = "no decision of that id is stored, but it was found elsewhere", "see elsewhere for the places; GET /api/v1/where-is?q= tells more"
 	case !a.Complete():
 		p.Detail, p.Hint = "no decision of that id is stored; if it is elsewhere is not known, as not every place was looked at completely", "see not_looked for the places; GET /api/v1/where-is?q= looks for longer"
+	case a.Forgets():
+		p.Detail, p.Hint = "no decision of that id is stored, and none was found; days that may have had it were forgotten on purpose", "see not_looked for these days; where the id is shortened, give all of it"
 	case len(a.NotLooked) > 0:
 		p.Detail, p.Hint = "no decision of that id is stored, and none was found in any other place that the desk can see", "see not_looked for the others; where the id is shortened, give all of it"
 	}

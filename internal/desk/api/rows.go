@@ -14,15 +14,16 @@ import (
 
 // Gap is a place that was not searched completely.
 type Gap struct {
-	Place string `json:"place"`
-	Why   string `json:"why"`
-	Rows  bool   `json:"rows,omitempty" doc:"It is a part of the table, so until when the answer is complete is not known"`
-	Far   bool   `json:"far,omitempty" doc:"It is on other hosts, and nothing says that it has anything: the answer is complete without it"`
+	Place     string `json:"place"`
+	Why       string `json:"why"`
+	Rows      bool   `json:"rows,omitempty" doc:"It is a part of the table, so until when the answer is complete is not known"`
+	Far       bool   `json:"far,omitempty" doc:"It is on other hosts, and nothing says that it has anything: the answer is complete without it"`
+	Forgotten bool   `json:"forgotten,omitempty" doc:"An operator gave it up on purpose, so nothing has it any more: the answer is complete without it"`
 }
 
 func gapsOf(all []reader.Gap) (out []Gap) {
 	for _, g := range all {
-		out = append(out, Gap{g.Name, g.Why, g.Rows, g.Far})
+		out = append(out, Gap{g.Name, g.Why, g.Rows, g.Far, g.Forgotten})
 	}
 	return out
 }

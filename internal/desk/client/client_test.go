@@ -259,7 +259,7 @@ func TestSearch_TellsGaps(t *testing.T) {
 		}
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(api.DecisionList{ // the client is gone
-			Decisions: []api.Decision{{ID: "d"}}, Next: "n", Reached: &reached, Gaps: []api.Gap{{Place: "archived day 2026-03-04", Why: "damaged", Rows: true}},
+			Decisions: []api.Decision{{ID: "d"}}, Next: "n", Reached: &reached, Gaps: []api.Gap{{Place: "archived day 2026-03-04", Why: "damaged", Rows: true}, {Place: "archived days", Why: "over", Forgotten: true}},
 			Partly: api.Partly{NotRead: []string{"archived day 2026-03-05: gone"}, ShardsNotAsked: []string{"b"}},
 		})
 	})
@@ -269,7 +269,7 @@ func TestSearch_TellsGaps(t *testing.T) {
 	if partial == nil || len(partial.Missed) != 2 || len(partial.Missing()) != 1 || partial.Missing()[0] != "b" || partial.Missed[1].String() != "archived day 2026-03-05: gone" {
 		t.Error(err)
 	}
-	if len(found.Decisions) != 1 || found.Next != "n" || !found.Reached.Equal(reached) || len(found.NotLooked) != 1 || !found.NotLooked[0].Rows {
+	if len(found.Decisions) != 1 || found.Next != "n" || !found.Reached.Equal(reached) || len(found.NotLooked) != 2 || !found.NotLooked[0].Rows || found.NotLooked[0].Forgotten || !found.NotLooked[1].Forgotten {
 		t.Errorf("%+v", found)
 	}
 }

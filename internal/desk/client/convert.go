@@ -37,7 +37,7 @@ func decisionsOf(all []api.Decision) (out []reader.Decision) {
 
 func gapsOf(all []api.Gap) (out []reader.Gap) {
 	for _, g := range all {
-		out = append(out, reader.Gap{Name: g.Place, Why: g.Why, Rows: g.Rows, Far: g.Far})
+		out = append(out, reader.Gap{Name: g.Place, Why: g.Why, Rows: g.Rows, Far: g.Far, Forgotten: g.Forgotten})
 	}
 	return out
 }

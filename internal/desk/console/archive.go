@@ -101,14 +101,14 @@ func weeksOf(month time.Time, days []archive.CalendarDay) (weeks [][]calendarCel
 
 // dayURL is the page of the decisions of a day; empty: no place has any.
 func dayURL(d *archive.CalendarDay) string {
-	if d.State == archive.DayMissing || d.State == archive.DayDropped {
+	if d.State == archive.DayMissing || d.State == archive.DayDropped || d.State == archive.DayForgotten {
 		return ""
 	}
 	return "/decisions?" + url.Values{"since": {d.Day.String()}, "until": {d.Day.Next().String()}}.Encode()
 }
 
 func totalsOf(days []archive.CalendarDay) (all []archiveTotal) {
-	for _, state := range []archive.DayState{archive.DayHot, archive.DayBoth, archive.DayArchived, archive.DayWorking, archive.DayLeftOff, archive.DayDropped, archive.DayMissing} {
+	for _, state := range []archive.DayState{archive.DayHot, archive.DayBoth, archive.DayArchived, archive.DayWorking, archive.DayLeftOff, archive.DayDropped, archive.DayForgotten, archive.DayMissing} {
 		t := archiveTotal{State: state}
 		for i := range days {
 			if d := &days[i]; d.State == state {

@@ -34,7 +34,8 @@ func calendar(context.Context) (archive.Calendar, error) {
 	h := archive.Holdings{
 		Held: []archive.Held{{Day: day("2026-02-12"), Location: archive.Attached, Rows: 5000, Bytes: 9_000_000}, {Day: day("2026-02-10"), Location: archive.Attached, Rows: -1, Bytes: 10}, {Day: day("2026-02-09"), Location: archive.Leaving, Rows: 3, Bytes: 30},
 			{Day: day("2026-02-08"), Location: archive.Attached, Rows: 3, Bytes: 30}, {Day: day("2026-01-31"), Location: archive.Shared, Rows: 77, Bytes: 7000}},
-		Counted: map[archive.Day]int64{day("2026-02-06"): 40, day("2026-02-12"): 4990}, Working: []archive.Day{day("2026-02-08")}, Lacks: []string{"One place was not looked at."},
+		Counted: map[archive.Day]int64{day("2026-02-06"): 40, day("2026-02-12"): 4990}, Working: []archive.Day{day("2026-02-08")},
+		Left: []archive.Left{{Day: day("2026-02-04"), Forgotten: &archive.Forgotten{At: noon, By: "mara", Reason: "we keep a year"}}}, Lacks: []string{"One place was not looked at."},
 	}
 	c := archive.CalendarOf(h, []archive.Shelved{{Day: day("2026-02-10"), Archives: []*archive.Manifest{m}}, {Day: day("2026-02-07"), Archives: []*archive.Manifest{m}}, {Day: day("2026-02-05"), Gaps: []string{"archive x is broken"}}}, archive.DayOf(noon))
 	c.Where = "s3://archive/docket"
@@ -46,18 +47,18 @@ func TestArchive_NamesEachState(t *testing.T) {
 	b := newWorld(t).as(t, "viewer")
 	a := b.get(t, "/archive")
 	for of, want := range map[string]string{
-		"2026-02-12": "hot", "2026-02-11": "missing", "2026-02-10": "hot, and archived", "2026-02-09": "left off", "2026-02-08": "at work", "2026-02-07": "archived", "2026-02-06": "dropped", "2026-02-05": "archived",
+		"2026-02-12": "hot", "2026-02-11": "missing", "2026-02-10": "hot, and archived", "2026-02-09": "left off", "2026-02-08": "at work", "2026-02-07": "archived", "2026-02-06": "dropped", "2026-02-05": "archived", "2026-02-04": "forgotten",
 	} {
 		if !regexp.MustCompile(`<tr><td data-th="Day">(<a href="[^"]+">)?` + of + `(</a>)?</td><td data-th="State"><span class="badge [a-z]*">` + want + `</span>`).MatchString(a.body) {
 			t.Errorf("%s is not %s", of, want)
 		}
 	}
-	for _, want := range []string{"One place was not looked at.", "s3://archive/docket", "archive x is broken", "up to 2026-01-31", `<a href="/decisions?since=2026-02-09&amp;until=2026-02-10">`, "1.5 MB", "parquet"} {
+	for _, want := range []string{"One place was not looked at.", "s3://archive/docket", "archive x is broken", "up to 2026-01-31", `<a href="/decisions?since=2026-02-09&amp;until=2026-02-10">`, "1.5 MB", "parquet", "forgotten on purpose by mara at ", ": we keep a year"} {
 		if !strings.Contains(a.body, want) {
 			t.Errorf("the page lacks %s", want)
 		}
 	}
-	for _, none := range []string{`since=2026-02-06&amp;`, `since=2026-02-11&amp;`} {
+	for _, none := range []string{`since=2026-02-04&amp;`, `since=2026-02-06&amp;`, `since=2026-02-11&amp;`} {
 		if strings.Contains(a.body, none) {
 			t.Errorf("the page leads to decisions of a day without any: %s", none)
 		}

@@ -10,13 +10,14 @@ type DayState string
 
 // The states of a day.
 const (
-	DayHot      DayState = "hot"               // in the table alone
-	DayBoth     DayState = "hot, and archived" // in the table and in an archive: restored, or not dropped yet
-	DayArchived DayState = "archived"          // in an archive alone
-	DayWorking  DayState = "at work"           // a process archives or restores it now
-	DayLeftOff  DayState = "left off"          // out of the table and not dropped, and no process works on it
-	DayDropped  DayState = "dropped"           // its decisions were counted once; no known place has them
-	DayMissing  DayState = "missing"           // nothing is known of it
+	DayHot       DayState = "hot"               // in the table alone
+	DayBoth      DayState = "hot, and archived" // in the table and in an archive: restored, or not dropped yet
+	DayArchived  DayState = "archived"          // in an archive alone
+	DayWorking   DayState = "at work"           // a process archives or restores it now
+	DayLeftOff   DayState = "left off"          // out of the table and not dropped, and no process works on it
+	DayDropped   DayState = "dropped"           // its decisions were counted once; no known place has them
+	DayForgotten DayState = "forgotten"         // no known place has it, and an operator gave it up on purpose
+	DayMissing   DayState = "missing"           // nothing is known of it
 )
 
 // Holdings are the days that a database knows.
@@ -26,6 +27,8 @@ type Holdings struct {
 	Counted map[Day]int64
 	// Working are the days on which a process works now.
 	Working []Day
+	// Left are the days that archives took out of the table.
+	Left []Left
 	// Lacks says what could not be looked at, one sentence each.
 	Lacks []string
 }
@@ -50,6 +53,8 @@ type CalendarDay struct {
 	Made     time.Time // when the last archive was made; zero: there is none
 	By       string
 	Gaps     []string
+	// Forgotten says who gave the day up on purpose, when and why; empty: nobody did, or an archive of it came back.
+	Forgotten string
 }
 
 // Calendar has one line for each day from the first to the last that is known.
@@ -96,6 +101,15 @@ func CalendarOf(h Holdings, shelved []Shelved, today Day) Calendar {
 			d.State = DayDropped
 		}
 	}
+	for _, l := range h.Left {
+		if l.Forgotten == nil || l.After(today.Time) || !l.Forgotten.Holds(manifestsOf(shelved, l.Day)) {
+			continue
+		}
+		d := get(l.Day)
+		if d.Forgotten = l.Forgotten.String(); d.State == DayMissing || d.State == DayDropped {
+			d.State = DayForgotten
+		}
+	}
 	for _, day := range h.Working {
 		get(day).State = DayWorking
 	}
@@ -119,6 +133,15 @@ func CalendarOf(h Holdings, shelved []Shelved, today Day) Calendar {
 		c.Days = append(c.Days, *get(day))
 	}
 	return c
+}
+
+func manifestsOf(shelved []Shelved, day Day) (all []*Manifest) {
+	for _, s := range shelved {
+		if s.Day == day {
+			all = append(all, s.Archives...)
+		}
+	}
+	return all
 }
 
 // hold adds a place of the table.

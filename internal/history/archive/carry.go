@@ -141,6 +141,11 @@ type OpenDay interface {
 	Load(ctx context.Context, columns []Column, lines [][]byte) (Loaded, error)
 	// Tally adds the loaded decisions to the counts, unless they were counted before they were archived.
 	Tally(ctx context.Context) error
+	// Left reports whether an archive took the day out of the table, and no restore brought it back. note: the day was
+	// forgotten.
+	Left(ctx context.Context) (left bool, note *Forgotten, err error)
+	// Forget notes that the day was forgotten. A day that did not leave stays as it is.
+	Forget(ctx context.Context, by, reason string) error
 	Close()
 }
 

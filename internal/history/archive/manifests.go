@@ -14,6 +14,7 @@ import (
 type Listed struct {
 	Day
 	Manifests []string
+	Forgotten *Forgotten // nil: the day was not given up
 }
 
 // ListDays lists the days with whole archives of a table, in order. It is one listing, and reads no manifest.

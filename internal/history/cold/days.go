@@ -27,7 +27,7 @@ type Config struct {
 	Table string
 	// Left returns the days that archives took out of the table. Those without an archive on the shelf are gaps. nil: they
 	// are not known, and an archive that is missing is not noticed.
-	Left func(ctx context.Context) ([]archive.Day, error)
+	Left func(ctx context.Context) ([]archive.Left, error)
 	// LineBytes limits a row: see [archive.MostLine].
 	LineBytes int64
 	// Parallel is how many archives are read at once; 0: 4.
@@ -150,7 +150,7 @@ func (d *Days) list(ctx context.Context) (archive.Shelf, []archive.Listed, error
 // known is list with the days that left the table and have no archive. These have no manifests. The gaps say why such
 // days are not known. The table is asked before the shelf, because a day leaves the table after its archive was written.
 func (d *Days) known(ctx context.Context) (shelf archive.Shelf, all []archive.Listed, gaps []reader.Gap, err error) {
-	var left []archive.Day
+	var left []archive.Left
 	if d.Left != nil {
 		if left, err = d.Left(ctx); err != nil {
 			gaps = []reader.Gap{{Name: d.name(), Why: "it is not known whether archives are missing: " + d.unread(ctx, err)}}
@@ -161,10 +161,11 @@ func (d *Days) known(ctx context.Context) (shelf archive.Shelf, all []archive.Li
 		return nil, nil, nil, err
 	}
 	for _, day := range left {
-		at, there := slices.BinarySearchFunc(all, day, func(one archive.Listed, day archive.Day) int { return one.Compare(day.Time) })
+		at, there := slices.BinarySearchFunc(all, day, func(one archive.Listed, day archive.Left) int { return one.Compare(day.Time) })
 		if !there {
-			all = slices.Insert(all, at, archive.Listed{Day: day})
+			all = slices.Insert(all, at, archive.Listed{Day: day.Day})
 		}
+		all[at].Forgotten = day.Forgotten
 	}
 	return shelf, all, gaps, nil
 }
@@ -175,6 +176,8 @@ type day struct {
 	archive.Day
 	archives []part
 	gaps     []string // why it cannot be read completely
+	// forgotten belongs to the gap errForgotten.
+	forgotten *archive.Forgotten
 }
 
 // part is an archive of a day.
@@ -190,7 +193,11 @@ func (d *day) fast() bool {
 
 // load reads the manifests of a day.
 func (d *Days) load(ctx context.Context, shelf archive.Shelf, of archive.Listed) (day, error) {
-	if len(of.Manifests) == 0 {
+	switch {
+	case len(of.Manifests) > 0:
+	case of.Forgotten != nil:
+		return day{Day: of.Day, gaps: []string{errForgotten}, forgotten: of.Forgotten}, nil
+	default:
 		return day{Day: of.Day, gaps: []string{errAbsent}}, nil
 	}
 	var broken error
@@ -204,6 +211,8 @@ func (d *Days) load(ctx context.Context, shelf archive.Shelf, of archive.Listed)
 	it := day{Day: of.Day}
 	if broken != nil {
 		it.gaps = append(it.gaps, d.told(broken))
+	} else if of.Forgotten != nil && of.Forgotten.Holds(all) {
+		it.gaps, it.forgotten = append(it.gaps, errForgotten), of.Forgotten
 	}
 	superseded := archive.Superseded(all)
 	for _, m := range slices.Backward(all) {
@@ -258,8 +267,9 @@ func (d *Days) loadAll(ctx context.Context, shelf archive.Shelf, of []archive.Li
 
 // These mark a day that was not read.
 const (
-	errLate   = "it was not read within the time"
-	errAbsent = "no archive has it"
+	errLate      = "it was not read within the time"
+	errAbsent    = "no archive has it"
+	errForgotten = "it was forgotten on purpose"
 )
 
 // unread says why a day was not read completely.
@@ -337,11 +347,12 @@ func (d *Days) findIn(ctx context.Context, it *day, ids []string) [][]reader.Dec
 	return all
 }
 
-// gaps names the days that were not read completely. Those for which there was no time are named together, and those
-// whose archives are missing.
+// gaps names the days that were not read completely. Those for which there was no time are named together, those whose
+// archives are missing, and those that were forgotten.
 func (d *Days) gaps(days []day) []reader.Gap {
 	var gaps []reader.Gap
-	var late, absent []archive.Day
+	var late, absent, forgotten []archive.Day
+	var note string // of the only one
 	for i := range days {
 		for _, why := range slices.Compact(days[i].gaps) {
 			switch why {
@@ -349,6 +360,8 @@ func (d *Days) gaps(days []day) []reader.Gap {
 				late = append(late, days[i].Day)
 			case errAbsent:
 				absent = append(absent, days[i].Day)
+			case errForgotten:
+				forgotten, note = append(forgotten, days[i].Day), days[i].forgotten.String()
 			default:
 				gaps = append(gaps, reader.Gap{Name: "archived day " + days[i].String() + " in " + d.Where, Why: why})
 			}
@@ -356,8 +369,14 @@ func (d *Days) gaps(days []day) []reader.Gap {
 	}
 	gaps = append(gaps, d.together(late, "%s was not read within the time: ask for longer, or docket restore --day %[1]s",
 		"%d days from %s to %s were not read within the time: ask for longer, or docket archive list, docket restore --day DAY")...)
-	return append(gaps, d.together(absent, "%s left the table, and no archive has it: it was removed, or is elsewhere",
+	gaps = append(gaps, d.together(absent, "%s left the table, and no archive has it: it was removed, or is elsewhere",
 		"%d days from %s to %s left the table, and no archives have them: these were removed, or are elsewhere")...)
+	for _, g := range d.together(forgotten, "%s was "+strings.ReplaceAll(note, "%", "%%"),
+		"%d days from %s to %s were forgotten on purpose: docket archive days says by whom, and why") {
+		g.Forgotten = true
+		gaps = append(gaps, g)
+	}
+	return gaps
 }
 
 // together is one gap for all of some days, in the words for one or for several.

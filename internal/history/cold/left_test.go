@@ -6,7 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"docket/internal/history/archive"
 	"docket/internal/history/cold"
@@ -42,7 +44,7 @@ func TestDays_ArchiveMissing(t *testing.T) {
 	left := all
 	var fault error
 	shelf := days(archive.Dir(dir), func(c *cold.Config) {
-		c.Left = func(context.Context) ([]archive.Day, error) { return left, fault }
+		c.Left = func(context.Context) ([]archive.Left, error) { return leaving(left...), fault }
 	})
 	store := cold.Store{Table: &readertest.Store{}, Days: shelf}
 	is := func(what string, gaps []reader.Gap, want ...string) {
@@ -90,4 +92,67 @@ func TestDays_ArchiveMissing(t *testing.T) {
 	is("not known", search(reader.Filter{}, 9, 3), unknown)
 	is("an id, not known", shelf.Find(t.Context(), []string{"x"}).Gaps, unknown)
 	is("an identity, not known", having(0), unknown)
+}
+
+func leaving(days ...archive.Day) (left []archive.Left) {
+	for _, day := range days {
+		left = append(left, archive.Left{Day: day})
+	}
+	return left
+}
+
+// A day that was forgotten on purpose is told, and the answer is complete without it. An archive of it that comes back
+// counts, and one of decisions that came later does not.
+func TestDays_Forgotten(t *testing.T) {
+	t.Parallel()
+	var decisions []reader.Decision
+	for i := range 3 {
+		decisions = append(decisions, made(i, 24*i))
+	}
+	left := make([]archive.Left, len(decisions))
+	for i, d := range decisions {
+		left[i] = archive.Left{Day: archive.DayOf(d.Time), Forgotten: &archive.Forgotten{At: now, By: "mara", Reason: "100% over"}}
+	}
+	is := func(what string, shelf archive.Shelf, left []archive.Left, want string, found int, lacks bool) {
+		t.Helper()
+		d := days(shelf, func(c *cold.Config) {
+			c.Left = func(context.Context) ([]archive.Left, error) { return left, nil }
+		})
+		store := cold.Store{Table: &readertest.Store{}, Days: d}
+		list, err := store.Search(t.Context(), reader.Filter{}, reader.Page{Limit: 9})
+		if err != nil || len(list.Decisions) != found {
+			t.Errorf("%s: %d decisions, %v", what, len(list.Decisions), err)
+		}
+		byID := d.Find(t.Context(), []string{decisions[0].ID})
+		if len(byID.Decisions) != min(found, 1) || byID.Days != found {
+			t.Errorf("%s: %d of an id, %d days", what, len(byID.Decisions), byID.Days)
+		}
+		for _, gaps := range [][]reader.Gap{list.NotLooked, byID.Gaps} {
+			if got := strings.Join(reader.GapTexts(gaps), "; "); got != want || reader.Lacking(gaps) != lacks {
+				t.Errorf("%s: %q, want %q", what, got, want)
+			}
+		}
+	}
+	empty := func() archive.Shelf { return archive.Dir(t.TempDir()) }
+	note := "forgotten on purpose by mara at " + now.UTC().Format(time.RFC3339) + ": 100% over"
+	const in, day = "archived days in the shelf: ", "2026-08-01"
+	is("one", empty(), left[:1], in+day+" was "+note, 0, false)
+	is("several", empty(), left, in+"3 days from 2026-08-01 to 2026-08-03 were forgotten on purpose: docket archive days says by whom, and why", 0, false)
+	is("and one that is missing", empty(), append(leaving(left[1].Day), left[0]), in+"2026-08-02 left the table, and no archive has it: it was removed, or is elsewhere; "+in+day+" was "+note, 0, true)
+
+	shelf := empty()
+	m, err := archivetest.Write(t.Context(), shelf, 0, decisions[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, late := left[0], left[0]
+	back.Forgotten = &archive.Forgotten{At: m.CreatedAt.Add(time.Second), By: "mara", Reason: "over"}
+	late.Forgotten = &archive.Forgotten{At: m.CreatedAt.Add(-time.Second), By: "mara", Reason: "over"}
+	is("an archive that came back", shelf, []archive.Left{back}, "", 1, false)
+	list, err := (&cold.Store{Table: &readertest.Store{}, Days: days(shelf, func(c *cold.Config) {
+		c.Left = func(context.Context) ([]archive.Left, error) { return []archive.Left{late}, nil }
+	})}).Search(t.Context(), reader.Filter{}, reader.Page{Limit: 9})
+	if err != nil || len(list.Decisions) != 1 || len(list.NotLooked) != 1 || !list.NotLooked[0].Forgotten {
+		t.Errorf("an archive of late decisions: %d, %v, %v", len(list.Decisions), list.NotLooked, err)
+	}
 }

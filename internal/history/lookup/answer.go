@@ -29,9 +29,12 @@ type Answer struct {
 	Whole bool
 }
 
-// Complete reports whether every place that this host can see was searched completely.
-func (a *Answer) Complete() bool {
-	return !slices.ContainsFunc(a.NotLooked, func(g Gap) bool { return !g.Far })
+// Complete reports whether every place that this host can see was searched completely, but for forgotten ones.
+func (a *Answer) Complete() bool { return !reader.Lacking(a.NotLooked) }
+
+// Forgets reports whether the id may have been in a place that was forgotten on purpose.
+func (a *Answer) Forgets() bool {
+	return slices.ContainsFunc(a.NotLooked, func(g Gap) bool { return g.Forgotten })
 }
 
 // Nowhere reports that no searched place has the id. Only without gaps it does not exist.
@@ -39,10 +42,11 @@ func (a *Answer) Nowhere() bool {
 	return len(a.Rows)+len(a.Archived)+len(a.Letters)+len(a.Found) == 0
 }
 
-// near drops what is far where a decision is stored. The answer tells such places only of an id that may be there alone.
+// near drops what is far or forgotten where a decision is stored. The answer tells such places only of an id that may have
+// been there alone.
 func (a *Answer) near() {
 	if len(a.Rows)+len(a.Archived) > 0 {
-		a.NotLooked = slices.DeleteFunc(a.NotLooked, func(g Gap) bool { return g.Far })
+		a.NotLooked = slices.DeleteFunc(a.NotLooked, func(g Gap) bool { return g.Far || g.Forgotten })
 	}
 }
 

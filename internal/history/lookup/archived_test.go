@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"docket/internal/history/archive"
+	"docket/internal/history/cold"
 	"docket/internal/history/reader"
 	"docket/internal/testkit/archivetest"
 	"docket/internal/testkit/readertest"
@@ -83,5 +84,36 @@ func TestFind_PartOfTheTableUnread(t *testing.T) {
 		if p.Name == "the rows of decision_logs" {
 			t.Error("the table counts as searched")
 		}
+	}
+}
+
+// A day that was forgotten on purpose is told of an id that may have been there alone. The answer is complete without it.
+func TestFind_ForgottenDay(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	day := archive.Left{Day: archive.DayOf(noon.AddDate(0, -2, 0)), Forgotten: &archive.Forgotten{At: noon, By: "mara", Reason: "over"}}
+	look := func(forgotten bool) *Look {
+		l := w.look()
+		left := day
+		if !forgotten {
+			left.Forgotten = nil
+		}
+		c := l.Days.Config
+		c.Left = func(context.Context) ([]archive.Left, error) { return []archive.Left{left}, nil }
+		l.Days = cold.New(c)
+		return l
+	}
+	if a := look(false).Find(t.Context(), "d-1"); a.Complete() || a.Forgets() || !a.Nowhere() {
+		t.Errorf("missing: %v", a.NotLooked)
+	}
+	for name, l := range map[string]*Look{"one table": look(true), "a shard": {Shards: []ShardLook{{"a", look(true)}}}} {
+		a := l.Find(t.Context(), "d-1")
+		if !a.Complete() || !a.Forgets() || !a.Nowhere() || len(a.NotLooked) != 1 || !strings.Contains(a.NotLooked[0].Why, "forgotten on purpose by mara") {
+			t.Errorf("%s: %v", name, a.NotLooked)
+		}
+	}
+	w.rows = []reader.Decision{{Row: reader.Row{ID: "d-1", Time: noon}}}
+	if a := look(true).Find(t.Context(), "d-1"); !a.Complete() || len(a.NotLooked) != 0 {
+		t.Errorf("stored: %v", a.NotLooked)
 	}
 }

@@ -60,7 +60,8 @@ func (a *Answer) add(s ShardLook, of *Answer) {
 		a.Looked = append(a.Looked, Searched{inShard(shard, p.Name), p.Note})
 	}
 	for _, g := range of.NotLooked {
-		a.NotLooked = append(a.NotLooked, Gap{Name: inShard(shard, g.Name), Why: g.Why, Rows: g.Rows, Far: g.Far})
+		g.Name = inShard(shard, g.Name)
+		a.NotLooked = append(a.NotLooked, g)
 	}
 }
 

@@ -20,6 +20,13 @@ type Gap struct {
 	Rows bool
 	// Far says that this host cannot see the place, and that nothing says that it has anything.
 	Far bool
+	// Forgotten says that an operator gave the place up on purpose, so that nothing has it any more.
+	Forgotten bool
+}
+
+// Lacking reports whether an answer with these gaps is incomplete. It is complete without places that are far or forgotten.
+func Lacking(all []Gap) bool {
+	return slices.ContainsFunc(all, func(g Gap) bool { return !g.Far && !g.Forgotten })
 }
 
 // RowsLack reports whether a part of the table is among the gaps.

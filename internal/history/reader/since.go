@@ -92,7 +92,7 @@ func Why(ctx context.Context, store Store, d Decision, q Question) (Explanation,
 		return Explanation{}, err
 	}
 	x := explain(d, r, around, q)
-	x.Incomplete = around.Short || len(around.NotLooked) > 0
+	x.Incomplete = around.Short || Lacking(around.NotLooked)
 	return x, around.parts.Err()
 }
 

@@ -360,3 +360,32 @@ func FuzzExplain(f *testing.F) {
 		}
 	})
 }
+
+// gapped is a store that does not search one place.
+type gapped struct {
+	*readertest.Store
+	gap reader.Gap
+}
+
+func (g gapped) Search(ctx context.Context, f reader.Filter, p reader.Page) (reader.Found, error) {
+	found, err := g.Store.Search(ctx, f, p)
+	found.NotLooked = []reader.Gap{g.gap}
+	return found, err
+}
+
+// A day that was forgotten on purpose is noted, and an explanation is complete without it.
+func TestWhy_ForgottenDay(t *testing.T) {
+	t.Parallel()
+	s := day(t, fmt.Sprintf(alice, 1, 7, 1, 1, "true"), fmt.Sprintf(alice, 1, 7, 1, 1, "false"))
+	found, err := s.ByID(t.Context(), "d-1")
+	if err != nil || len(found) != 1 {
+		t.Fatal(err)
+	}
+	for _, forgotten := range []bool{false, true} {
+		of := gapped{s, reader.Gap{Name: "archived days", Why: "over", Forgotten: forgotten}}
+		x, err := reader.Why(t.Context(), of, found[0], reader.Question{Subject: spec(t, byIn)})
+		if err != nil || x.Incomplete == forgotten || !strings.Contains(strings.Join(x.Notes, "; "), "archived days: over") {
+			t.Errorf("forgotten %v: incomplete %v, %v, %v", forgotten, x.Incomplete, x.Notes, err)
+		}
+	}
+}

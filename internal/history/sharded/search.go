@@ -202,7 +202,8 @@ func (s *Store) merged(parts []part, c cursor, p reader.Page) reader.Found {
 	for i, one := range s.shards {
 		found.Archives = found.Archives || parts[i].archives
 		for _, g := range parts[i].gaps {
-			found.NotLooked = append(found.NotLooked, reader.Gap{Name: "shard " + one.Name + ", " + g.Name, Why: g.Why, Rows: g.Rows})
+			g.Name = "shard " + one.Name + ", " + g.Name
+			found.NotLooked = append(found.NotLooked, g)
 		}
 		switch part := &parts[i]; {
 		case next[i] < len(part.decisions):

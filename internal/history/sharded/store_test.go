@@ -472,7 +472,7 @@ type gappy struct{ reader.Store }
 
 func (g gappy) Search(ctx context.Context, f reader.Filter, p reader.Page) (reader.Found, error) {
 	found, err := g.Store.Search(ctx, f, p)
-	found.Archives, found.NotLooked = true, []reader.Gap{{Name: "2026-01-02", Why: "hangs"}}
+	found.Archives, found.NotLooked = true, []reader.Gap{{Name: "2026-01-02", Why: "hangs", Forgotten: true}}
 	return found, err
 }
 
@@ -481,7 +481,7 @@ func TestSearch_GapsOfAShard(t *testing.T) {
 	t.Parallel()
 	all := sharded.New(sharded.Shard{Name: "a", Store: &readertest.Store{}}, sharded.Shard{Name: "b", Store: gappy{&readertest.Store{}}})
 	found, err := all.Search(t.Context(), reader.Filter{}, reader.Page{Limit: 3})
-	if err != nil || !found.Archives || len(found.NotLooked) != 1 || found.NotLooked[0] != (reader.Gap{Name: "shard b, 2026-01-02", Why: "hangs"}) {
+	if err != nil || !found.Archives || len(found.NotLooked) != 1 || found.NotLooked[0] != (reader.Gap{Name: "shard b, 2026-01-02", Why: "hangs", Forgotten: true}) {
 		t.Errorf("%+v, %v", found, err)
 	}
 }

@@ -40,6 +40,11 @@ func (r *Reader) Holdings(ctx context.Context, today archive.Day) (h archive.Hol
 		} else {
 			h.Lacks = append(h.Lacks, "Counts of days cannot be read, so a day that left the table and has no archive here is not noticed.")
 		}
+		if left {
+			if h.Left, err = leftDays(ctx, tx); err != nil {
+				return err
+			}
+		}
 		h.Working, err = workingDays(ctx, tx, today)
 		return err
 	})

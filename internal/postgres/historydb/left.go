@@ -13,7 +13,13 @@ import (
 
 const (
 	leftReadableSQL = `SELECT coalesce(has_table_privilege(to_regclass('decision_counts_left')::oid, 'SELECT'), false)`
-	leftDaysSQL     = `SELECT day FROM decision_counts_left WHERE isfinite(day) ORDER BY day`
+	// leftDaysSQL reads columns by their names in JSON, as a database that was not migrated yet does not have them.
+	leftDaysSQL = `
+SELECT day, (to_jsonb(l)->>'forgotten_at')::timestamptz, coalesce(to_jsonb(l)->>'forgotten_by', ''), coalesce(to_jsonb(l)->>'forgotten_reason', '')
+  FROM decision_counts_left l WHERE isfinite(day) ORDER BY day`
+	// forgetSQL changes no earlier note.
+	forgetSQL = `
+UPDATE decision_counts_left SET forgotten_at = clock_timestamp(), forgotten_by = $2, forgotten_reason = $3 WHERE day = $1 AND forgotten_at IS NULL`
 )
 
 // errLeftUnread says that the days are not known. A statement that this role may not send is not sent, as the server's log would
@@ -22,7 +28,7 @@ var errLeftUnread = errors.New("this login may not read decision_counts_left, or
 
 // Left returns the days that archives took out of the table, in order. A day that was restored is not among them. It takes
 // a quarter of the time of ctx at most, as archives are read after it.
-func (r *Reader) Left(ctx context.Context) ([]archive.Day, error) {
+func (r *Reader) Left(ctx context.Context) ([]archive.Left, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.patience(ctx)/4)
 	defer cancel()
 	if !r.leftReadable.Load() {
@@ -35,17 +41,43 @@ func (r *Reader) Left(ctx context.Context) ([]archive.Day, error) {
 		}
 		r.leftReadable.Store(true)
 	}
-	rows, err := r.db.Pool().Query(ctx, leftDaysSQL)
-	if err != nil {
-		return nil, db.Clean("look for archived days", err)
-	}
-	days, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (archive.Day, error) {
-		var at time.Time
-		err := row.Scan(&at)
-		return archive.DayOf(at), err
-	})
+	days, err := leftDays(ctx, r.db.Pool())
 	if err != nil {
 		return nil, db.Clean("look for archived days", err)
 	}
 	return days, nil
+}
+
+func leftDays(ctx context.Context, from querier) ([]archive.Left, error) {
+	rows, err := from.Query(ctx, leftDaysSQL)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (archive.Left, error) {
+		var day time.Time
+		var at *time.Time
+		var f archive.Forgotten
+		if err := row.Scan(&day, &at, &f.By, &f.Reason); err != nil || at == nil {
+			return archive.Left{Day: archive.DayOf(day)}, err
+		}
+		f.At = at.UTC()
+		return archive.Left{Day: archive.DayOf(day), Forgotten: &f}, nil
+	})
+}
+
+// Left is that of [archive.OpenDay].
+func (d *archiveDay) Left(ctx context.Context) (left bool, note *archive.Forgotten, err error) {
+	days, err := leftDays(ctx, d.conn)
+	for _, l := range days {
+		if l.Day == d.day {
+			return true, l.Forgotten, nil
+		}
+	}
+	return false, nil, d.of.failed("look whether the day left the table", err)
+}
+
+// Forget is that of [archive.OpenDay].
+func (d *archiveDay) Forget(ctx context.Context, by, reason string) error {
+	_, err := d.conn.Exec(ctx, forgetSQL, d.day.Time, by, reason)
+	return d.of.failed("forget the day", err)
 }

@@ -23,7 +23,7 @@ func TestLeft_UntilRestored(t *testing.T) {
 	r := historydb.NewReader(open(t, a.URL, 0).DB)
 	is := func(what string, want int) {
 		t.Helper()
-		if left, err := r.Left(t.Context()); err != nil || len(left) != want || want == 1 && left[0] != a.day {
+		if left, err := r.Left(t.Context()); err != nil || len(left) != want || want == 1 && left[0].Day != a.day {
 			t.Errorf("%s: %v, %v", what, left, err)
 		}
 	}
@@ -67,5 +67,73 @@ func TestLeft_UntilRestored(t *testing.T) {
 	a.Exec(t, `ALTER TABLE decision_counts_left RENAME TO elsewhere`)
 	if _, err := r.Left(t.Context()); err == nil {
 		t.Error("the days are known without their table")
+	}
+}
+
+// TestForget_UntilRestored: a forgotten day is noted with its author once, its late decisions do not end that, and a restore does.
+func TestForget_UntilRestored(t *testing.T) {
+	t.Parallel()
+	a := old(t)
+	a.settle()
+	a.rows(1, 20)
+	r := historydb.NewReader(open(t, a.URL, 0).DB)
+	shelf := a.c.Shelf
+	forget := func(reason, refused string) {
+		t.Helper()
+		if _, err := a.c.Forget(t.Context(), a.day, reason, false); (err == nil) != (refused == "") || err != nil && !strings.Contains(err.Error(), refused) {
+			t.Errorf("%s: %v, want %q", reason, err, refused)
+		}
+	}
+	noted := func(reason string) {
+		t.Helper()
+		left, err := r.Left(t.Context())
+		if err != nil || len(left) != 1 || (left[0].Forgotten != nil) != (reason != "") {
+			t.Fatalf("%v, %v", left, err)
+		}
+		if f := left[0].Forgotten; f != nil && (f.By != "mara" || f.Reason != reason || time.Since(f.At) > time.Hour || f.At.After(time.Now().Add(time.Hour))) {
+			t.Errorf("%+v", f)
+		}
+		h, err := r.Holdings(t.Context(), archive.DayOf(time.Now()))
+		if err != nil || len(h.Left) != 1 || (h.Left[0].Forgotten != nil) != (reason != "") {
+			t.Errorf("%+v, %v", h.Left, err)
+		}
+	}
+	forget("in the table", "still in the table")
+	a.archive(false)
+	forget("archived", "is not gone")
+	noted("")
+	a.c.Shelf = archive.Dir(t.TempDir())
+	if earlier, err := a.c.Forget(t.Context(), a.day, "dry", true); err != nil || earlier != nil {
+		t.Errorf("dry: %v, %v", earlier, err)
+	}
+	noted("")
+	forget("a year is over", "")
+	noted("a year is over")
+	forget("again", "")
+	noted("a year is over")
+	a.rows(100, 3)
+	forget("with late ones", "")
+	a.archive(false)
+	noted("a year is over")
+
+	a.c.Shelf = shelf
+	a.restore()
+	forget("restored", "still in the table")
+	if left, err := r.Left(t.Context()); err != nil || len(left) != 0 {
+		t.Errorf("%v, %v", left, err)
+	}
+}
+
+// TestForget_BeforeItsMigration: a database from before the note has days that left, and none of them is forgotten.
+func TestForget_BeforeItsMigration(t *testing.T) {
+	t.Parallel()
+	a := old(t)
+	a.settle()
+	a.rows(1, 20)
+	a.archive(false)
+	a.Exec(t, `ALTER TABLE decision_counts_left DROP COLUMN forgotten_at, DROP COLUMN forgotten_by, DROP COLUMN forgotten_reason`)
+	left, err := historydb.NewReader(open(t, a.URL, 0).DB).Left(t.Context())
+	if err != nil || len(left) != 1 || left[0].Forgotten != nil {
+		t.Errorf("%v, %v", left, err)
 	}
 }

@@ -168,4 +168,8 @@ func (t *table) Load(context.Context, []archive.Column, [][]byte) (archive.Loade
 
 func (t *table) Tally(context.Context) error { return nil }
 
+func (t *table) Left(context.Context) (bool, *archive.Forgotten, error) { return false, nil, nil }
+
+func (t *table) Forget(context.Context, string, string) error { return nil }
+
 func (t *table) Close() {}

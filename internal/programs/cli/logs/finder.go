@@ -85,6 +85,8 @@ func (fd finder) absent(a *lookup.Answer) {
 		end = ". It was found elsewhere:"
 	case !a.Complete():
 		end = ". If it is elsewhere is not known, as not every place was looked at completely"
+	case a.Forgets():
+		end = ". It was not found, and days that may have had it were forgotten on purpose"
 	case len(a.NotLooked) > 0:
 		end = ". It was not found in any place that this host can see"
 	default:

@@ -160,7 +160,7 @@ func (l *search) searched(ctx context.Context, f reader.Filter) error {
 		archived += fromArchives(found.Decisions)
 		spent := l.Now().Sub(began) >= searchingTime
 		last := after == "" || n >= l.limit || spent || ctx.Err() != nil
-		said := l.ended(begun, complete.Facts{Found: n > 0, Archived: archived > 0, Partly: after != "" && n < l.limit || len(gaps) > 0, RowsLack: reader.RowsLack(gaps)})
+		said := l.ended(begun, complete.Facts{Found: n > 0, Archived: archived > 0, Partly: after != "" && n < l.limit || reader.Lacking(gaps), RowsLack: reader.RowsLack(gaps)})
 		switch {
 		case l.lines:
 			l.jsonLines(found.Decisions)
