@@ -37,6 +37,7 @@ func daysCommand(call frame.Call) *cobra.Command {
 			"  at work            a process archives or restores it now\n" +
 			"  left off           out of the table and not dropped: run docket archive --day again\n" +
 			"  dropped            counted once, and no known place has it\n" +
+			"  forgotten          no known place has it, and an operator gave it up: docket archive forget\n" +
 			"  missing            nothing is known of it",
 		Example: "  docket archive days\n  docket archive days -n 31 --before 2026-11-01 -o csv", Args: frame.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -113,27 +114,28 @@ func (d *days) rows(all []archive.CalendarDay) {
 		if !day.Made.IsZero() {
 			made = term.Stamp(day.Made)
 		}
-		rows = append(rows, term.Cells(day.Day.String(), string(day.State), number(day.Rows), sized(day.Bytes), number(day.Counted), number(day.Archived), sized(day.Size), strings.Join(day.Formats, ", "), made, term.Brief(day.By), term.Brief(strings.Join(day.Gaps, "; "))))
+		rows = append(rows, term.Cells(day.Day.String(), string(day.State), number(day.Rows), sized(day.Bytes), number(day.Counted), number(day.Archived), sized(day.Size), strings.Join(day.Formats, ", "), made, term.Brief(day.By), term.Brief(strings.Join(day.Gaps, "; ")), term.Brief(day.Forgotten)))
 	}
 	d.Table([]term.Column{
 		{Title: "day"}, {Title: "where"}, {Title: "rows", Right: true}, {Title: "bytes", Right: true, Rank: 3}, {Title: "counted", Right: true, Rank: 4}, {Title: "archived", Right: true, Rank: 1}, {Title: "archive bytes", Right: true, Rank: 2},
-		{Title: "format", Rank: 6}, {Title: "made", Rank: 5}, {Title: "by", Rank: 7}, {Title: "gaps", Rank: 8, Least: 12},
+		{Title: "format", Rank: 6}, {Title: "made", Rank: 5}, {Title: "by", Rank: 7}, {Title: "gaps", Rank: 8, Least: 12}, {Title: "forgotten", Rank: 9, Least: 12},
 	}, rows, "")
 }
 
 // jsonDay has the names of the API.
 type jsonDay struct {
-	Day      string     `json:"day"`
-	State    string     `json:"state"`
-	Rows     *int64     `json:"rows"`
-	Bytes    int64      `json:"bytes"`
-	Counted  *int64     `json:"counted"`
-	Archived *int64     `json:"archived"`
-	Size     int64      `json:"archive_bytes"`
-	Formats  []string   `json:"formats,omitempty"`
-	MadeAt   *time.Time `json:"made_at,omitempty"`
-	MadeBy   string     `json:"made_by,omitempty"`
-	Gaps     []string   `json:"gaps,omitempty"`
+	Day       string     `json:"day"`
+	State     string     `json:"state"`
+	Rows      *int64     `json:"rows"`
+	Bytes     int64      `json:"bytes"`
+	Counted   *int64     `json:"counted"`
+	Archived  *int64     `json:"archived"`
+	Size      int64      `json:"archive_bytes"`
+	Formats   []string   `json:"formats,omitempty"`
+	MadeAt    *time.Time `json:"made_at,omitempty"`
+	MadeBy    string     `json:"made_by,omitempty"`
+	Gaps      []string   `json:"gaps,omitempty"`
+	Forgotten string     `json:"forgotten,omitempty"`
 }
 
 func calendarDayOf(d archive.CalendarDay) jsonDay {
@@ -144,5 +146,5 @@ func calendarDayOf(d archive.CalendarDay) jsonDay {
 		return &n
 	}
 	return jsonDay{Day: d.Day.String(), State: string(d.State), Rows: known(d.Rows), Bytes: d.Bytes, Counted: known(d.Counted), Archived: known(d.Archived), Size: d.Size,
-		Formats: d.Formats, MadeAt: frame.UTC(d.Made), MadeBy: d.By, Gaps: d.Gaps}
+		Formats: d.Formats, MadeAt: frame.UTC(d.Made), MadeBy: d.By, Gaps: d.Gaps, Forgotten: d.Forgotten}
 }

@@ -82,6 +82,7 @@ func TestUse_CheckedBeforeSettings(t *testing.T) {
 		"archive":         {"", "--day x", "--older-than 90", "--older-than 90d --day 2026-08-01", "--older-than 90d", "--older-than 90d --operator mara", "x"},
 		"archive list":    {"x", ""},
 		"archive days":    {"x", "-n 0", "--before x"},
+		"archive forget":  {"", "x", "2026-08-01", "2026-08-01 --reason r", "2026-08-01 2026-08-02 --dry-run"},
 		"archive verify":  {"", "--day x", "--day 2026-08-01 --all", "--all"},
 		"check":           {"x", "--bogus"},
 		"classify":        {"", "--bogus"},

@@ -103,6 +103,7 @@ type world struct {
 	topics   func() (lookup.Topics, func(), error)
 	spools   []string
 	shelf    archive.Shelf
+	left     []archive.Left // days that left the table
 	// unarchived says that nothing ever was archived.
 	unarchived bool
 	both       func(*readertest.Store, *cold.Days) reader.Store // joins the table with archived days; nil: the table alone
@@ -193,7 +194,7 @@ func (w *world) open(settings config.Settings) *frame.System {
 	if w.shelf != nil {
 		sys.Shelf = func(string) (archive.Shelf, error) { return w.shelf, nil }
 	}
-	days := cold.New(cold.Config{Where: settings.ArchiveTo, Table: "decision_logs", LineBytes: 1 << 20, Shelf: func() (archive.Shelf, error) { return sys.Shelf(settings.ArchiveTo) }})
+	days := cold.New(cold.Config{Where: settings.ArchiveTo, Table: "decision_logs", LineBytes: 1 << 20, Shelf: func() (archive.Shelf, error) { return sys.Shelf(settings.ArchiveTo) }, Left: func(context.Context) ([]archive.Left, error) { return w.left, nil }})
 	if w.both != nil {
 		sys.Decisions = w.both(w.store, days)
 	}
