@@ -10,7 +10,7 @@ func deskRow() row {
 		},
 		{
 			title: "Loss horizon", kind: "stat", w: 6, h: 8, unit: "s", text: "value_and_name", none: "not known",
-			about:   "Time until retention deletes a record that is nowhere but in its topic: parked, or a dead letter that the desk has not read. Normal: nothing to lose, or days. 0 or less: records are, or were, deleted unread; raise retention.ms at once.",
+			about:   "Time until retention deletes a record that is nowhere but in its topic: parked, a dead letter that the desk has not read, or one that a lane has not committed. Normal: nothing to lose, or days. 0 or less: records are, or were, deleted unread; raise retention.ms at once.",
 			queries: []query{{expr: "clamp_max(min by (topic) (docket_desk_loss_horizon_seconds" + selected + "), 3153600000)", legend: "{{topic}}", quiet: true}},
 			steps:   []step{{0.001, red}, {86400, yellow}, {259200, green}},
 			mapped:  []mapping{{from: 3153600000, open: true, text: "nothing to lose", color: green}, {from: -3153600000, to: 0, text: "losing records", color: red}},

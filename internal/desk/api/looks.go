@@ -32,13 +32,14 @@ type HorizonLine struct {
 	Topic        string     `json:"topic"`
 	Known        bool       `json:"known" doc:"The topic could be looked at; else the desk's log says why not"`
 	Oldest       *time.Time `json:"oldest,omitempty" doc:"Kafka timestamp of the oldest record that is still wanted"`
-	Unread       int64      `json:"unread" doc:"Records that are nowhere but in the topic"`
+	Unread       int64      `json:"unread" doc:"Records that may be nowhere but in the topic: parked, dead letters that no desk has read, or not committed in a lane"`
 	Gone         int64      `json:"gone" doc:"Records that were deleted before they were read: they are lost"`
 	Forever      bool       `json:"forever" doc:"Nothing is deleted by time"`
 	BytesLimited bool       `json:"bytes_limited" doc:"The topic has a limit of bytes: it may be earlier"`
 	Deadline     *time.Time `json:"deadline,omitempty" doc:"When retention may delete the oldest; without it never, or not known"`
 	LossAt       *time.Time `json:"loss_at,omitempty" doc:"When it may delete the first record that is nowhere else"`
-	Parked       bool       `json:"parked" doc:"It is the parking topic; else a dead-letter topic"`
+	Parked       bool       `json:"parked" doc:"It is the parking topic"`
+	Lane         string     `json:"lane,omitempty" doc:"The lane whose source topic it is. A topic without it that is not parked is a dead-letter topic"`
 	OldestUnread *time.Time `json:"oldest_unread,omitempty" doc:"Kafka timestamp of the oldest of unread"`
 	Retention    bool       `json:"retention_known"`
 	RetentionFor int64      `json:"retention_seconds" doc:"0: without limit, or not known"`
@@ -49,7 +50,7 @@ type HorizonLine struct {
 func horizonOf(l worker.HorizonLine) HorizonLine {
 	return HorizonLine{Topic: l.Topic, Known: l.Error == "", Oldest: moment(l.Oldest), Unread: l.Unread, Gone: l.Gone, Forever: l.Forever,
 		BytesLimited: l.BytesLimited, Deadline: moment(l.Deadline), LossAt: moment(l.LossAt), Used: l.Used,
-		Parked: l.Parked, OldestUnread: moment(l.OldestUnread), Retention: l.RetentionKnown, RetentionFor: l.RetentionSeconds, LeftSeconds: l.LeftSeconds}
+		Parked: l.Parked, Lane: l.Lane, OldestUnread: moment(l.OldestUnread), Retention: l.RetentionKnown, RetentionFor: l.RetentionSeconds, LeftSeconds: l.LeftSeconds}
 }
 
 // Report lists unresolved dead letters.

@@ -152,7 +152,7 @@ func (c *Client) Horizon(ctx context.Context, now time.Time) ([]worker.HorizonLi
 	var lines []worker.HorizonLine
 	for _, l := range r.Horizon {
 		line := worker.HorizonLine{
-			Topic: l.Topic, Parked: l.Parked, Oldest: at(l.Oldest), Unread: l.Unread, OldestUnread: at(l.OldestUnread), Gone: l.Gone, RetentionKnown: l.Retention, Forever: l.Forever,
+			Topic: l.Topic, Parked: l.Parked, Lane: l.Lane, Oldest: at(l.Oldest), Unread: l.Unread, OldestUnread: at(l.OldestUnread), Gone: l.Gone, RetentionKnown: l.Retention, Forever: l.Forever,
 			RetentionSeconds: l.RetentionFor, BytesLimited: l.BytesLimited, Deadline: at(l.Deadline), LossAt: at(l.LossAt), LeftSeconds: l.LeftSeconds, Used: l.Used,
 		}
 		if !l.Known {

@@ -40,8 +40,12 @@ type Finds interface {
 	OldestFound(ctx context.Context) (map[string]time.Time, error)
 }
 
+// LaneSource is the topic of a lane, and the group that stores its records.
+type LaneSource struct{ Lane, Topic, Group string }
+
 // HorizonConfig names the topics that can lose records, and their groups.
 type HorizonConfig struct {
+	Sources                    []LaneSource // of all lanes
 	ParkingTopic, ParkingGroup string
 	DLQTopic, ParkingDLQTopic  string
 	DeskGroup                  string // reads both dead-letter topics
@@ -62,10 +66,13 @@ func NewHorizon(cfg HorizonConfig, logs Logs, finds Finds) *Horizon {
 // HorizonLine is the result for one topic.
 type HorizonLine struct {
 	Topic  string `json:"topic"`
-	Parked bool   `json:"parked"` // the parking topic; else a dead-letter topic
+	Parked bool   `json:"parked"` // the parking topic
+	// Lane is set for its source topic. A topic without Lane and Parked is a dead-letter topic.
+	Lane string `json:"lane,omitempty"`
 	// Oldest is the Kafka timestamp of the oldest record that is still needed; zero: there is none.
 	Oldest time.Time `json:"oldest,omitzero"`
-	// Unread records are only in the topic: parked ones, and dead letters that the desk has not read.
+	// Unread records may be nowhere but in the topic: parked ones, dead letters that the desk has not read, and records
+	// of a lane that its consumers have not committed.
 	Unread       int64     `json:"unread"`
 	OldestUnread time.Time `json:"oldest_unread,omitzero"`
 	// Gone records were deleted before they were read. They are lost.
@@ -89,25 +96,29 @@ type HorizonLine struct {
 // horizonTimeout limits the requests about one topic.
 const horizonTimeout = 20 * time.Second
 
-// Look checks all three topics at once. Errors are in the lines.
+// Look checks all topics at once. Those of lanes come last. Errors are in the lines.
 func (h *Horizon) Look(ctx context.Context, now time.Time) []HorizonLine {
 	ctx, cancel := context.WithTimeout(ctx, horizonTimeout)
 	defer cancel()
 	found, foundErr := h.finds.OldestFound(ctx)
 	lines := []HorizonLine{{Topic: h.cfg.ParkingTopic, Parked: true}, {Topic: h.cfg.DLQTopic}, {Topic: h.cfg.ParkingDLQTopic}}
+	groups := []string{h.cfg.ParkingGroup, h.cfg.DeskGroup, h.cfg.DeskGroup}
+	for _, s := range h.cfg.Sources {
+		lines, groups = append(lines, HorizonLine{Topic: s.Topic, Lane: s.Lane}), append(groups, s.Group)
+	}
 	var all sync.WaitGroup
 	for i := range lines {
 		l := &lines[i]
 		all.Go(func() {
-			group, oldest, err := h.cfg.ParkingGroup, time.Time{}, error(nil)
-			if !l.Parked {
-				group, oldest, err = h.cfg.DeskGroup, found[l.Topic], foundErr
+			oldest, err := time.Time{}, error(nil)
+			if l.deadLetters() {
+				oldest, err = found[l.Topic], foundErr
 			}
 			if err == nil {
-				err = h.fill(ctx, l, group, oldest)
+				err = h.fill(ctx, l, groups[i], oldest)
 			}
 			if err != nil {
-				*l = HorizonLine{Topic: l.Topic, Parked: l.Parked, Error: err.Error()}
+				*l = HorizonLine{Topic: l.Topic, Parked: l.Parked, Lane: l.Lane, Error: err.Error()}
 				return
 			}
 			l.reckon(now)
@@ -159,8 +170,11 @@ func (l *HorizonLine) reckon(now time.Time) {
 // halfway is the share of the retention that raises an alarm.
 const halfway = 0.5
 
+// deadLetters reports whether it is a dead-letter topic.
+func (l *HorizonLine) deadLetters() bool { return !l.Parked && l.Lane == "" }
+
 // safe reports whether the ledger has all needed records of the topic.
-func (l *HorizonLine) safe() bool { return !l.Parked && l.Unread == 0 && l.Gone == 0 }
+func (l *HorizonLine) safe() bool { return l.deadLetters() && l.Unread == 0 && l.Gone == 0 }
 
 // level is 0 without an alarm. It at least doubles when the remaining time has halved, when it is over, and when
 // records are lost.

@@ -126,6 +126,45 @@ func TestHorizon_OneTopicFails(t *testing.T) {
 	}
 }
 
+// TestHorizon_Lanes: a record that no consumer has committed is lost when Kafka deletes it. The ledger does not matter.
+func TestHorizon_Lanes(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 8, 12, 0, 0, 0, time.UTC)
+	logs, b := newAlertLogs(), newAlertLedger()
+	b.err = errAlertLedger
+	logs.kept["d"], logs.kept["u"] = logs.kept["dlq"], logs.kept["dlq"]
+	logs.unread["u urgent"] = Unread{Oldest: now.Add(-6 * 24 * time.Hour), Records: 1204}
+	logs.unread["u default"] = Unread{Gone: 9}
+	cfg := alertTopics
+	cfg.Sources = []LaneSource{{"default", "d", "default"}, {"urgent", "u", "urgent"}}
+	lines := NewHorizon(cfg, logs, b).Look(t.Context(), now)
+	if len(lines) != 5 {
+		t.Fatalf("%d lines", len(lines))
+	}
+	idle, urgent := lines[3], lines[4]
+	if idle.Lane != "default" || idle.level() != 0 || idle.Text(now) != "d: all of it is committed" {
+		t.Errorf("%+v", idle)
+	}
+	if urgent.level() == 0 || urgent.safe() || !urgent.LossAt.Equal(now.Add(24*time.Hour)) {
+		t.Errorf("%+v", urgent)
+	}
+	m := horizonAlert(urgent, now)
+	for got, want := range map[string]string{
+		m.Title:    "Topic u: retention deletes the oldest record that is still needed in 1d 0h",
+		m.Lines[0]: urgent.Topic + ": the oldest record that is still needed can be deleted in 1d 0h, at 2026-03-09 12:00 UTC; 86% of the retention has passed; lane urgent, 1,204 not committed",
+		m.Lines[1]: "Records that are not stored yet exist nowhere else: at that time they are lost.",
+		m.Lines[2]: "Do: see that a consumer with the lane urgent runs and the database takes rows; until then raise retention.ms of the topic.",
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	logs.err["u"] = errAlertLedger
+	if l := NewHorizon(cfg, logs, b).Look(t.Context(), now)[4]; l.Error == "" || l.Lane != "urgent" {
+		t.Errorf("%+v", l)
+	}
+}
+
 func TestHorizon_AlarmLevels(t *testing.T) {
 	t.Parallel()
 	alertBubble(t, func(t *testing.T, b *alertLedger, in *alertInbox) {

@@ -124,6 +124,8 @@ func (l *HorizonLine) Text(now time.Time) string {
 		return start + "unknown when it loses records: " + l.Error
 	case l.Gone > 0:
 		return start + fmt.Sprintf("LOST: %s records were deleted before they were read", thousands(l.Gone)) + l.also()
+	case l.Oldest.IsZero() && l.Lane != "":
+		return start + "all of it is committed"
 	case l.Oldest.IsZero():
 		return start + "nothing unread or parked is left in it"
 	case !l.RetentionKnown:
@@ -150,6 +152,8 @@ func (l *HorizonLine) also() string {
 		return ""
 	case l.Parked:
 		return fmt.Sprintf("; %s parked records wait in it", thousands(l.Unread))
+	case l.Lane != "":
+		return fmt.Sprintf("; lane %s, %s not committed", l.Lane, thousands(l.Unread))
 	}
 	return "; " + NotEntered(l.Unread)
 }

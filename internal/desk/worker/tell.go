@@ -96,18 +96,21 @@ func horizonAlert(l HorizonLine, now time.Time) notify.Message {
 	default:
 		m.Title = fmt.Sprintf("Topic %s: retention deletes the oldest record that is still needed in %s", l.Topic, Age(l.Deadline.Sub(now)))
 	}
-	reader := "docket desk runs and reaches Kafka and the database"
-	if l.Parked {
+	reader, only := "docket desk runs and reaches Kafka and the database", "Parked records"
+	switch {
+	case l.Parked:
 		reader = "the parking-replayer runs and the database takes rows"
+	case l.Lane != "":
+		reader, only = "a consumer with the lane "+l.Lane+" runs and the database takes rows", "Records that are not stored yet"
 	}
 	switch {
 	case l.Gone > 0:
 		m.Lines = append(m.Lines,
 			"They exist nowhere else, and more will follow.",
 			"Do: raise retention.ms of the topic now, then see that "+reader+".")
-	case l.Parked:
+	case !l.deadLetters():
 		m.Lines = append(m.Lines,
-			"Parked records exist nowhere else: at that time they are lost.",
+			only+" exist nowhere else: at that time they are lost.",
 			"Do: see that "+reader+"; until then raise retention.ms of the topic.")
 	case l.Unread > 0:
 		m.Lines = append(m.Lines,

@@ -24,7 +24,7 @@ func (p *Program) sight() console.Sight {
 		Settings: settingLines(p.options.Environ),
 		Check:    func(ctx context.Context) []console.Finding { return findings(ctx, s) },
 		Alerts: func(ctx context.Context) ([]worker.Told, error) {
-			return worker.AlertsNow(ctx, book, s.KafkaParkingTopic, s.KafkaDLQTopic, s.KafkaParkingDLQTopic)
+			return worker.AlertsNow(ctx, book, append(s.SourceTopics(), s.KafkaParkingTopic, s.KafkaDLQTopic, s.KafkaParkingDLQTopic)...)
 		},
 	}
 	for _, l := range s.Lanes() {

@@ -95,8 +95,12 @@ func NewTrial(s config.Settings, book ledger.Reader, d *store.Store) *worker.Tri
 
 // NewHorizon makes the loss horizon.
 func NewHorizon(s config.Settings, reader *kafka.Reader, book ledger.Reader) *worker.Horizon {
+	var sources []worker.LaneSource
+	for _, l := range s.Lanes() {
+		sources = append(sources, worker.LaneSource{Lane: l.Name(), Topic: l.Topic, Group: l.Group})
+	}
 	return worker.NewHorizon(worker.HorizonConfig{
-		ParkingTopic: s.KafkaParkingTopic, ParkingGroup: s.ParkingGroup, DLQTopic: s.KafkaDLQTopic, ParkingDLQTopic: s.KafkaParkingDLQTopic, DeskGroup: s.DeskGroup,
+		Sources: sources, ParkingTopic: s.KafkaParkingTopic, ParkingGroup: s.ParkingGroup, DLQTopic: s.KafkaDLQTopic, ParkingDLQTopic: s.KafkaParkingDLQTopic, DeskGroup: s.DeskGroup,
 	}, logs{reader}, book)
 }
 

@@ -24,8 +24,8 @@ func Report(call frame.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use: "report [flags]", Short: "Summarize open dead letters, and when Kafka deletes what is still needed", DisableFlagsInUseLine: true,
 		Long: "Summarize open dead letters (PENDING, PROCESSING or FAILED) by kind, code and path.\n\n" +
-			"For the parking topic and both dead-letter topics it also says when Kafka's retention may delete the\n" +
-			"oldest record that is still needed. For this it asks the brokers, for 20 s at most.",
+			"It also says when Kafka's retention may delete the oldest record that is still needed, for the topics of\n" +
+			"lanes, parked records and dead letters. For this it asks the brokers, for 20 s at most.",
 		Example: "  docket report\n  docket report --no-horizon --json",
 		Args:    frame.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}

@@ -165,6 +165,14 @@ func TestDesk_SameDeadLetters(t *testing.T) {
 	}
 }
 
+func TestDesk_SameHorizon(t *testing.T) {
+	t.Parallel()
+	known := slices.DeleteFunc(horizons(), func(l worker.HorizonLine) bool { return l.Error != "" }) // the desk's log has errors
+	for _, how := range []string{"", " --json"} {
+		both(t, "viewer", func() *world { return &world{book: jobbed(), horizon: known} }, strings.Fields("report"+how)...)
+	}
+}
+
 func TestDesk_SameDryRun(t *testing.T) {
 	t.Parallel()
 	id := deadLetters()[0].ID

@@ -28,6 +28,8 @@ func horizons() []worker.HorizonLine {
 		{Topic: "decision-logs-parking", Parked: true, RetentionKnown: true, RetentionSeconds: 604800},
 		{Topic: "decision-logs-dlq", RetentionKnown: true, RetentionSeconds: 604800, Oldest: now.Add(-100 * time.Hour), Deadline: now.Add(68 * time.Hour), LeftSeconds: 68 * 3600, Used: 0.595, BytesLimited: true},
 		{Topic: "decision-logs-parking-dlq", Error: "no broker answered"},
+		{Topic: "decision-logs-urgent", Lane: "urgent", RetentionKnown: true, RetentionSeconds: 604800, Oldest: now.Add(-50 * time.Hour), OldestUnread: now.Add(-50 * time.Hour),
+			Unread: 1204, Deadline: now.Add(118 * time.Hour), LossAt: now.Add(118 * time.Hour), LeftSeconds: 118 * 3600, Used: 0.298},
 	}
 }
 
