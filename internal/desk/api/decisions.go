@@ -301,9 +301,10 @@ func (s *api) everyHome(ctx context.Context, id string, begun complete.Begun) ([
 			return joined(all, a, err)
 		}
 	}
-	all, a, err := s.byID(ctx, id, begun)
+	all, a, exact, err := s.byID(ctx, id, begun)
 	if err == nil && a == nil {
 		a, err = s.around(reader.WithHeld(ctx, all), all[0].ID)
+		a.Exact = exact
 	}
 	return joined(all, a, err)
 }
@@ -318,9 +319,9 @@ func joined(all []reader.Decision, a *lookup.Answer, err error) ([]reader.Decisi
 
 // rowsFirst is byID with the archived decisions that it met.
 func (s *api) rowsFirst(ctx context.Context, id string, begun complete.Begun) ([]reader.Decision, *lookup.Answer, error) {
-	all, a, err := s.byID(ctx, id, begun)
+	all, a, exact, err := s.byID(ctx, id, begun)
 	if a == nil {
-		a = &lookup.Answer{}
+		a = &lookup.Answer{Exact: exact}
 	}
 	return joined(all, a, err)
 }
@@ -329,34 +330,39 @@ func (s *api) rowsFirst(ctx context.Context, id string, begun complete.Begun) ([
 func readable(id string) bool { return !strings.ContainsRune(id, 0) && utf8.ValidString(id) }
 
 // byID returns the decisions of an id, or of the only id with these first characters: at least one. The other homes are
-// asked only if no row has exactly it. Then the answer may be theirs, else it is nil.
-func (s *api) byID(ctx context.Context, id string, begun complete.Begun) ([]reader.Decision, *lookup.Answer, error) {
+// asked only if no row has exactly it. Then the answer may be theirs, else it is nil. Where the decisions have a longer
+// id, exact are the places that may have exactly it.
+func (s *api) byID(ctx context.Context, id string, begun complete.Begun) (all []reader.Decision, a *lookup.Answer, exact []lookup.Gap, err error) {
 	if !readable(id) {
-		return nil, nil, faulty("path.id", "text in UTF-8 without U+0000")
+		return nil, nil, nil, faulty("path.id", "text in UTF-8 without U+0000")
 	}
-	all, err := reader.Named(ctx, s.Decisions, id)
+	all, err = reader.Named(ctx, s.Decisions, id)
 	if reader.MayBeWhole(id, all, err) {
-		a, err := s.everywhere(ctx, id)
-		if err != nil {
-			return nil, nil, err
+		whole, failed := s.everywhere(ctx, id)
+		if failed != nil {
+			return nil, nil, nil, failed
 		}
-		if !a.Nowhere() {
-			return s.stored(ctx, a, begun)
+		if !whole.Nowhere() {
+			all, a, err = s.stored(ctx, whole, begun)
+			return all, a, nil, err
+		}
+		if !whole.Complete() {
+			exact = whole.NotLooked
 		}
 	}
 	var several *reader.AmbiguousError
 	switch {
 	case errors.As(err, &several):
-		return nil, nil, problem(http.StatusConflict, "more than one decision begins like that", "give more characters of the id")
+		return nil, nil, nil, problem(http.StatusConflict, "more than one decision begins like that", "give more characters of the id")
 	case errors.Is(err, reader.ErrWhole):
-		return nil, nil, problem(http.StatusNotFound, "no decision of that id is stored, and there was no time to find one that begins like that", "give the whole id")
+		return nil, nil, nil, problem(http.StatusNotFound, "no decision of that id is stored, and there was no time to find one that begins like that", "give the whole id")
 	case err != nil:
-		return nil, nil, ofReader(err)
+		return nil, nil, nil, ofReader(err)
+	case len(all) == 0:
+		all, a, err = s.absent(ctx, id, begun)
+		return all, a, nil, err
 	}
-	if len(all) == 0 {
-		return s.absent(ctx, id, begun)
-	}
-	return all, nil, nil
+	return all, nil, exact, nil
 }
 
 // read logs who read which decisions. Without payload the request matched against payloads.

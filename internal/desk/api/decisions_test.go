@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"docket/internal/desk/api"
+	"docket/internal/history/lookup"
 	"docket/internal/history/reader"
 	"docket/internal/record/envelope"
 	"docket/internal/testkit/readertest"
@@ -196,6 +197,33 @@ func TestShortIDs_WholeElsewhere(t *testing.T) {
 	}
 	w.store.FailBegins(reader.ErrWhole)
 	elsewhere("order-1")
+}
+
+// TestShortIDs_PerhapsWhole: where a place cannot be asked, the answer is about a longer id, and says what is not known.
+func TestShortIDs_PerhapsWhole(t *testing.T) {
+	t.Parallel()
+	gaps := []lookup.Gap{{Name: "archives", Why: "away"}}
+	w := newWorld(t, func(_ *api.Config, p *api.Ports) {
+		p.Elsewhere = func(_ context.Context, id string) (lookup.Answer, error) {
+			return lookup.Answer{ID: id, NotLooked: gaps}, nil
+		}
+	})
+	d := readertest.Decisions(1, noon)[0]
+	d.ID = "order-10"
+	w.store.Add(d)
+	for path, times := range map[string]int{
+		"/order-1": 1, "/order-1/why": 1, "/order-1/why?elsewhere=false": 1, "/diff?a=order-1&b=order-10": 1, "/diff?a=order-1&b=order-": 2,
+		"/order-10": 0, "/order-10/why": 0, "/diff?a=order-10&b=order-10": 0,
+	} {
+		a := w.ask(t, "auditor", "GET", "/decisions"+path, "")
+		if a.code != http.StatusOK || !strings.Contains(a.body, `"decision_id":"order-10"`) || strings.Count(a.body, `"exact_not_looked":["`+gaps[0].String()+`"]`) != times {
+			t.Errorf("%s: %d %s", path, a.code, a.body)
+		}
+	}
+	gaps[0].Far = true // no command looks there
+	if a := w.ask(t, "auditor", "GET", "/decisions/order-1", ""); strings.Contains(a.body, "exact_not_looked") {
+		t.Error(a.body)
+	}
 }
 
 // TestSearch_PagesHaveEachDecisionOnce tries each order, several page sizes and slow stores.

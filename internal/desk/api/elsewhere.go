@@ -16,10 +16,11 @@ type Elsewhere struct {
 	Found     []lookup.FoundRecord `json:"elsewhere,omitempty" doc:"Records with the id that are neither in the table nor in the ledger, at most 20: other decisions, but for those with same"`
 	Looked    []string             `json:"looked,omitempty" doc:"Places that were looked at completely"`
 	NotLooked []string             `json:"not_looked,omitempty" doc:"Places that were not looked at completely, and why. Another decision with the id can be there"`
+	Exact     []string             `json:"exact_not_looked,omitempty" doc:"The asked id is the beginning of this one. Places that were not looked at completely for a decision of exactly that id, and why. It can be there"`
 }
 
 func elsewhereOf(a *lookup.Answer) Elsewhere {
-	return Elsewhere{lettersOf(a.Letters), lookup.Views(a.Found, a.At), lookup.SearchedIn(a.Looked), lookup.Gaps(a.NotLooked)}
+	return Elsewhere{lettersOf(a.Letters), lookup.Views(a.Found, a.At), lookup.SearchedIn(a.Looked), lookup.Gaps(a.NotLooked), lookup.Gaps(a.Exact)}
 }
 
 func lettersOf(all []ledger.Entry) (out []Letter) {

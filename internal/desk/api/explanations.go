@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"docket/internal/history/complete"
+	"docket/internal/history/lookup"
 	"docket/internal/history/reader"
 	"docket/internal/record/subject"
 )
@@ -50,6 +51,7 @@ type Difference struct {
 type DecisionName struct {
 	ID        string    `json:"decision_id"`
 	Timestamp time.Time `json:"timestamp"`
+	Exact     []string  `json:"exact_not_looked,omitempty" doc:"The asked id is the beginning of this one. Places that were not looked at completely for a decision of exactly that id, and why. It can be there"`
 }
 
 type diffOutput struct{ Body Difference }
@@ -138,12 +140,14 @@ func neighbours(x reader.Explanation) []reader.Decision {
 
 func (s *api) diff(ctx context.Context, c caller, in *diffInput) (*diffOutput, error) {
 	var two [2]reader.Decision
+	var names [2]DecisionName
 	for i, id := range []string{in.A, in.B} {
-		all, _, err := s.byID(ctx, id, complete.Begun{})
+		all, _, exact, err := s.byID(ctx, id, complete.Begun{})
 		if err != nil {
 			return nil, err
 		}
-		two[i] = all[len(all)-1]
+		d := all[len(all)-1]
+		two[i], names[i] = d, DecisionName{d.ID, d.Time.UTC(), lookup.Gaps(exact)}
 	}
 	found, err := reader.Diff(two[0].Raw, two[1].Raw, reader.DiffOptions{All: in.All})
 	if errors.Is(err, reader.ErrNotJSON) {
@@ -153,7 +157,5 @@ func (s *api) diff(ctx context.Context, c caller, in *diffInput) (*diffOutput, e
 		return nil, err
 	}
 	s.read(c, "diff-decisions", two[:], true)
-	return &diffOutput{Difference{A: nameOf(two[0]), B: nameOf(two[1]), Changes: found.Changes, More: found.More}}, nil
+	return &diffOutput{Difference{A: names[0], B: names[1], Changes: found.Changes, More: found.More}}, nil
 }
-
-func nameOf(d reader.Decision) DecisionName { return DecisionName{d.ID, d.Time.UTC()} }

@@ -40,7 +40,7 @@ func (c *Console) why(in *request) (page, error) {
 		if err != nil {
 			return page{}, err
 		}
-		missing := lackingBelow(found.NotLooked, found.Partly)
+		missing := append(exactly(id, found.Decisions[0].ID, found.Exact), lackingBelow(found.NotLooked, found.Partly)...)
 		if found.EditsUnknown != "" {
 			missing = append(missing, sentence(found.EditsUnknown))
 		}
@@ -59,7 +59,7 @@ func (c *Console) why(in *request) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	body := whyPage{Why: found, Command: "docket why -- " + shellQuoted(found.DecisionID), Missing: lackingBelow(found.NotLooked, found.Partly)}
+	body := whyPage{Why: found, Command: "docket why -- " + shellQuoted(found.DecisionID), Missing: append(exactly(id, found.DecisionID, found.Exact), lackingBelow(found.NotLooked, found.Partly)...)}
 	badges := map[string]string{}
 	for _, p := range found.Masked {
 		badges[p] = "masked"
@@ -88,6 +88,15 @@ func lackingBelow(notLooked []string, p api.Partly) []string {
 		all = append(all, count(n)+" places were not looked at completely. They are named below.")
 	}
 	return all
+}
+
+// exactly says that the answer is about a longer id, and which places may have exactly the asked one.
+func exactly(asked, of string, notLooked []string) []string {
+	if len(notLooked) == 0 {
+		return nil
+	}
+	return append([]string{"This is about " + of + ", the only stored id that begins with " + asked + ". Docket does not know whether another place has a decision " + asked + "."},
+		lacking(notLooked, api.Partly{})...)
 }
 
 func compareURL(a, b string) string { return "/compare?" + url.Values{"a": {a}, "b": {b}}.Encode() }
@@ -134,6 +143,7 @@ func (c *Console) compare(in *request) (page, error) {
 			return page{}, err
 		}
 		body.Found, body.Changes, body.Missing = &found, changesOf(found.Changes), lacking(nil, found.Partly)
+		body.Missing = append(append(body.Missing, exactly(body.A, found.A.ID, found.A.Exact)...), exactly(body.B, found.B.ID, found.B.Exact)...)
 		body.Command = "docket diff -- " + shellQuoted(found.A.ID) + " " + shellQuoted(found.B.ID)
 	}
 	return page{name: "compare", title: "Compare", body: body}, nil

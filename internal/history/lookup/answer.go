@@ -25,6 +25,8 @@ type Answer struct {
 	// Looked are the places that were searched completely, and NotLooked the others.
 	Looked    []Searched
 	NotLooked []Gap
+	// Exact are the places that were not searched completely for the id that was asked for, if that is the beginning of ID.
+	Exact []Gap
 	// Whole says that it is the answer of [Look.All], which asks every place, and not of [Look.Around].
 	Whole bool
 }

@@ -75,12 +75,17 @@ func TestShortIDs_WholeElsewhere(t *testing.T) {
 func TestShortIDs_PerhapsWhole(t *testing.T) {
 	t.Parallel()
 	for command, code := range map[string]int{"why bcdefg-": 0, "logs bcdefg-": 0, "why bcdefg-1": 0} {
-		w := &world{store: alike(t), book: newBook()}
-		w.book.fails = errors.New("no ledger here")
-		r := w.call(strings.Fields(command)...)
-		told := strings.Contains(r.err, "this is about bcdefg-1, the only stored id that begins with bcdefg-. Docket does not know whether another place has a decision bcdefg-:\n") && strings.Contains(r.err, "no ledger here")
-		if r.code != code || !strings.Contains(r.out, "Decision bcdefg-1\n") || told != (command != "why bcdefg-1") {
-			t.Errorf("%s: exit %d\n%s%s", command, r.code, r.out, r.err)
+		for _, remote := range []bool{false, true} {
+			w := &world{store: alike(t), book: newBook()}
+			w.book.fails = errors.New("no ledger here")
+			if remote {
+				w.overDesk(t, "auditor")
+			}
+			r := w.call(strings.Fields(command)...)
+			told := strings.Contains(r.err, "this is about bcdefg-1, the only stored id that begins with bcdefg-. Docket does not know whether another place has a decision bcdefg-:\n  not looked at completely: ")
+			if r.code != code || !strings.Contains(r.out, "Decision bcdefg-1\n") || told != (command != "why bcdefg-1") {
+				t.Errorf("%s, by a desk %t: exit %d\n%s%s", command, remote, r.code, r.out, r.err)
+			}
 		}
 	}
 }
