@@ -142,7 +142,8 @@ func TestGroup_ResolvedByItsCount(t *testing.T) {
 		t.Errorf("%+v", j)
 	}
 	w.book.jobs[0].State = ledger.JobProposed
-	wants(t, b.get(t, "/jobs/1"), http.StatusOK, "A second person has to approve this job")
+	wants(t, b.get(t, "/jobs/1"), http.StatusOK, "A second person has to approve this job", `!action="/jobs/1/approve"`)
+	wants(t, w.as(t, "admin").get(t, "/jobs/1"), http.StatusOK, `action="/jobs/1/approve"`)
 	wants(t, b.post(t, "/jobs/1/approve", url.Values{"reason": {"r"}}), http.StatusConflict, "another person has to approve it")
 	wants(t, w.as(t, "admin").post(t, "/jobs/1/approve", url.Values{"reason": {"r"}}), http.StatusSeeOther)
 }
@@ -162,7 +163,8 @@ func TestGroup_RulesAndSnoozes(t *testing.T) {
 	wants(t, b.get(t, "/dead-letters?snoozed=1"), http.StatusOK, "snoozed until 2026-03-02 12:00:00 UTC")
 	wants(t, rule("retry", "7 days"), http.StatusSeeOther)
 	a := b.get(t, group)
-	wants(t, a, http.StatusOK, "PROPOSED", "the index", "rule_proposed", ", all until ")
+	wants(t, a, http.StatusOK, "PROPOSED", "the index", "rule_proposed", ", all until ", `!/approve"`, `/remove"`)
+	wants(t, w.as(t, "admin").get(t, group), http.StatusOK, `/approve"`)
 	wants(t, b.post(t, "/rules/2/approve", url.Values{"reason": {"r"}}), http.StatusConflict)
 	wants(t, w.as(t, "admin").post(t, "/rules/2/approve", url.Values{"reason": {"r"}}), http.StatusSeeOther)
 	wants(t, b.post(t, "/rules/1/remove", url.Values{"reason": {"r"}}), http.StatusSeeOther)
@@ -285,7 +287,10 @@ func TestEdit_AnotherPersonApproves(t *testing.T) {
 		t.Error("it was edited by one person")
 	}
 	wants(t, w.as(t, "operator").get(t, "/dead-letters"), http.StatusOK, "Edits that wait for a second person")
+	w.book.proposals[0].By = "oidc:adam@acme.example" // the same person, logged in elsewhere
+	wants(t, admin.get(t, "/proposals/1"), http.StatusOK, "You proposed it", "!Approve and make this edit", "Withdraw")
 	w.book.proposals[0].By = "somebody"
+	wants(t, admin.get(t, "/proposals/1"), http.StatusOK, "Approve and make this edit")
 	wants(t, admin.post(t, "/proposals/1/approve", url.Values{"reason": {"r"}}), http.StatusSeeOther)
 	if !w.book.letters[0].Edited {
 		t.Error("it was not edited")

@@ -187,7 +187,7 @@ func (c *Console) proposal(in *request) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	body := proposalPage{Proposal: p, Open: p.State == ledger.ProposalOpen, Own: strings.EqualFold(p.By, in.who.Name)}
+	body := proposalPage{Proposal: p, Open: p.State == ledger.ProposalOpen, Own: ledger.SamePerson(p.By, in.who.Name)}
 	if p.Diff != "" {
 		body.Lines = linesOf(p.Diff)
 	}

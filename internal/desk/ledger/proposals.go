@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -112,6 +113,24 @@ func (e *ProposalError) Hint() string {
 		BecauseLogin:    "use a database login for each person, or the API of a desk with a token for each",
 		BecauseOtherWay: "approve it in the way in which it was proposed: by the API, or by the command line with a login of your own",
 	}[e.Because]
+}
+
+// SamePerson reports whether two names can be those of one person, as the function
+// dead_letters_same_person does. The database decides by that one.
+func SamePerson(one, other string) bool {
+	a, oidcA := person(one)
+	b, oidcB := person(other)
+	if oidcA == oidcB || strings.Contains(a, "@") && strings.Contains(b, "@") {
+		return a == b
+	}
+	a, _, _ = strings.Cut(a, "@")
+	b, _, _ = strings.Cut(b, "@")
+	return a == b
+}
+
+func person(name string) (bare string, byProvider bool) {
+	bare, byProvider = strings.CutPrefix(strings.ToLower(strings.Trim(name, " ")), "oidc:")
+	return strings.TrimLeft(bare, " "), byProvider
 }
 
 // Proposals are edits by two persons. Every step is a line in the audit.

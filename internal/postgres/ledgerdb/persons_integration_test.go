@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"docket/internal/desk/ledger"
-	"docket/internal/testkit/ledgermodel"
 )
 
 // TestSecondPerson_ByTwoLogins: a person who proposes by the one way of a desk does not approve by the other.
@@ -28,8 +27,8 @@ func TestSecondPerson_ByTwoLogins(t *testing.T) {
 		for _, pair := range [][2]string{{c.one, c.other}, {c.other, c.one}} {
 			var got bool
 			check(t, pgxConnect(t, o.URL).QueryRow(t.Context(), `SELECT dead_letters_same_person($1, $2)`, pair[0], pair[1]).Scan(&got))
-			if got != c.same || ledgermodel.SamePerson(pair[0], pair[1]) != c.same {
-				t.Errorf("%v are one person: %v in the database, %v in the model", pair, got, ledgermodel.SamePerson(pair[0], pair[1]))
+			if got != c.same || ledger.SamePerson(pair[0], pair[1]) != c.same {
+				t.Errorf("%v are one person: %v in the database, %v in Go", pair, got, ledger.SamePerson(pair[0], pair[1]))
 			}
 		}
 	}

@@ -202,7 +202,7 @@ func (c *Cases) ApproveRule(_ context.Context, id int64, by ledger.Actor) (ledge
 		switch {
 		case r.State != ledger.RuleProposed:
 			return &ledger.ProposalError{ID: id, Because: ledger.BecauseEnded, Of: "rule"}
-		case SamePerson(r.By, by.Name):
+		case ledger.SamePerson(r.By, by.Name):
 			return &ledger.ProposalError{ID: id, Because: ledger.BecauseName, Of: "rule"}
 		}
 		r.State, r.Approved = ledger.RuleActive, ledger.Decided{By: by.Name, Why: by.Why, At: c.now()}
@@ -270,7 +270,7 @@ func (c *Cases) ApproveJob(_ context.Context, id int64, by ledger.Actor) (ledger
 		return ledger.Job{}, ledger.ErrNotFound
 	case j.State != ledger.JobProposed:
 		return ledger.Job{}, &ledger.ProposalError{ID: id, Because: ledger.BecauseEnded, Of: "job"}
-	case SamePerson(j.Operator, by.Name):
+	case ledger.SamePerson(j.Operator, by.Name):
 		return ledger.Job{}, &ledger.ProposalError{ID: id, Because: ledger.BecauseName, Of: "job"}
 	}
 	j.State, j.ApprovedBy = ledger.JobWaiting, by.Name

@@ -165,7 +165,7 @@ func (b *Book) StopJob(ctx context.Context, id int64, why string, by ledger.Acto
 
 // ApproveJob implements [ledger.Cases]. It goes by names alone.
 func (b *Book) ApproveJob(ctx context.Context, id int64, by ledger.Actor) (ledger.Job, error) {
-	return b.turn(ctx, id, func(j *job) bool { return j.State == ledger.JobProposed && !SamePerson(j.Operator, by.Name) }, func(j *job, _ time.Time) {
+	return b.turn(ctx, id, func(j *job) bool { return j.State == ledger.JobProposed && !ledger.SamePerson(j.Operator, by.Name) }, func(j *job, _ time.Time) {
 		j.State, j.ApprovedBy, j.Note = ledger.JobWaiting, by.Name, ""
 	}, func(j *job) error {
 		if j == nil {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"docket/internal/desk/ledger"
@@ -104,7 +103,7 @@ func (p *proposal) refuses(e *ledger.Entry, by ledger.Actor, now time.Time) ledg
 		return ledger.BecauseVoid
 	case by.Vouched != p.Vouched:
 		return ledger.BecauseOtherWay
-	case SamePerson(by.Name, p.By):
+	case ledger.SamePerson(by.Name, p.By):
 		return ledger.BecauseName
 	case !by.Vouched:
 		return ledger.BecauseLogin
@@ -189,21 +188,4 @@ func (b *Book) ListProposals(ctx context.Context, all bool, n int) (list []ledge
 	}
 	slices.SortFunc(list, func(a, b ledger.Proposal) int { return int(b.ID - a.ID) })
 	return list[:min(n, len(list))], nil
-}
-
-// SamePerson reports whether two names can be those of one person, as the function dead_letters_same_person does.
-func SamePerson(one, other string) bool {
-	a, oidcA := person(one)
-	b, oidcB := person(other)
-	if oidcA == oidcB || strings.Contains(a, "@") && strings.Contains(b, "@") {
-		return a == b
-	}
-	a, _, _ = strings.Cut(a, "@")
-	b, _, _ = strings.Cut(b, "@")
-	return a == b
-}
-
-func person(name string) (bare string, byProvider bool) {
-	bare, byProvider = strings.CutPrefix(strings.ToLower(strings.Trim(name, " ")), "oidc:")
-	return strings.TrimLeft(bare, " "), byProvider
 }
