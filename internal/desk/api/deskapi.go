@@ -27,8 +27,11 @@ import (
 
 // Config holds the settings of the API. Zero values mean the defaults below.
 type Config struct {
-	Version       string
-	Lease         time.Duration // how long a retry may go without news; required
+	Version string
+	Lease   time.Duration // how long a retry may go without news; required
+	// MaxRecordBytes is how large a record may be that the programs read. The API tells it to callers.
+	MaxRecordBytes int64
+
 	MaxBody       int64         // limit for a request, 24 MiB: the largest record in base64
 	OperatorLimit int64         // limit for a job of a caller who is not an admin, 1000 letters
 	Timeout       time.Duration // time limit of a request, 30 s

@@ -83,6 +83,8 @@ type Me struct {
 	By            string `json:"by" enum:"token,certificate"`
 	OperatorLimit int64  `json:"operator_limit" doc:"Most letters of a job that is not an admin's"`
 	Version       string `json:"version" doc:"Of the desk"`
+	// MaxRecordBytes is 0 where the desk was not told.
+	MaxRecordBytes int64 `json:"max_record_bytes,omitempty" doc:"Largest record that the desk decodes, after decompression. A larger payload would be refused as too_large"`
 }
 
 // Whereabouts are the places of a record.
@@ -192,7 +194,7 @@ func (s *api) classify(_ context.Context, _ caller, in *codePath) (*verdictOutpu
 }
 
 func (s *api) whoami(_ context.Context, c caller, _ *nothing) (*meOutput, error) {
-	return &meOutput{Me{c.Name, c.Role.String(), c.By, s.OperatorLimit, s.Version}}, nil
+	return &meOutput{Me{c.Name, c.Role.String(), c.By, s.OperatorLimit, s.Version, s.MaxRecordBytes}}, nil
 }
 
 func (s *api) whereIs(ctx context.Context, _ caller, in *whereInput) (*whereOutput, error) {

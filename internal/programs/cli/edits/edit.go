@@ -2,6 +2,7 @@ package edits
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,6 +20,7 @@ import (
 	"docket/internal/programs/cli/letters"
 	"docket/internal/programs/cli/term"
 	"docket/internal/record/decision"
+	"docket/internal/service/config"
 )
 
 // edit is docket dlq edit.
@@ -101,6 +103,13 @@ func (ed *edit) one(id string) error {
 	}
 	var e ledger.Entry
 	err := ed.phase(func(ctx context.Context) (err error) {
+		if ed.Sys.Desk != nil { // the limit is that of the desk; an older one does not tell
+			me, err := ed.Sys.Desk.Whoami(ctx)
+			if err != nil {
+				return err
+			}
+			ed.Settings.MaxRecordBytes = cmp.Or(config.Size(me.MaxRecordBytes), ed.Settings.MaxRecordBytes)
+		}
 		if e, err = ed.Entry(ctx, id); err == nil {
 			e, err = ed.WithPayload(ctx, e)
 		}

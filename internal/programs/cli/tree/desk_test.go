@@ -97,7 +97,7 @@ func (w *world) overDesk(t *testing.T, role string) *world {
 	if store, plain := sys.Decisions.(*readertest.Store); plain {
 		ports.Decisions = tailed{store}
 	}
-	h, err := api.New(api.Config{Version: "1.2.3", Lease: time.Minute, Registry: prometheus.NewRegistry(), Now: func() time.Time { return now }, FollowEvery: 10 * time.Millisecond}, ports, who, zerolog.Nop())
+	h, err := api.New(api.Config{Version: "1.2.3", MaxRecordBytes: int64(settings.MaxRecordBytes), Lease: time.Minute, Registry: prometheus.NewRegistry(), Now: func() time.Time { return now }, FollowEvery: 10 * time.Millisecond}, ports, who, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -227,6 +227,26 @@ func TestEdit_ByFile(t *testing.T) {
 	}
 }
 
+// TestEdit_LimitOfTheDesk: the setting of the caller does not say what a desk takes.
+func TestEdit_LimitOfTheDesk(t *testing.T) {
+	t.Parallel()
+	const small, large = "DOCKET_MAX_RECORD_BYTES=1KiB", "DOCKET_MAX_RECORD_BYTES=1MiB"
+	for _, c := range []struct {
+		desk, caller string
+		code         int
+	}{{large, small, 0}, {small, large, 1}} {
+		all := deadLetters()
+		text := strings.Replace(string(all[0].Value), "{", `{"note":"`+strings.Repeat("x", 2<<10)+`",`, 1)
+		w := &world{book: newBook(all...), environ: []string{c.desk}, stdin: text}
+		w.overDesk(t, "operator")
+		w.environ = []string{c.caller}
+		r := w.call("dlq", "edit", all[0].ID, "--reason", "r", "--file", "-", "--yes", "--no-retry")
+		if edited := string(w.book.entries[0].Value) == text; r.code != c.code || edited != (c.code == 0) || strings.Contains(r.err, "this payload would fail again") == edited {
+			t.Errorf("desk %s, caller %s: exit %d\n%s%s", c.desk, c.caller, r.code, r.out, r.err)
+		}
+	}
+}
+
 // TestEditor_OwnProcess runs a real one, with arguments in its variable.
 func TestEditor_OwnProcess(t *testing.T) {
 	t.Parallel()
