@@ -61,6 +61,25 @@ func TestLanes_EachProgramHasItsSettings(t *testing.T) {
 	}
 }
 
+// TestLimits_RedisWithoutRows: the desk claims archived days there. Programs that limit nothing do not ask it.
+func TestLimits_RedisWithoutRows(t *testing.T) {
+	t.Parallel()
+	v, err := chartutil.ReadValues([]byte(`{limits: {redis: {secretName: docket-redis}}, desk: {enabled: true}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, _, err := render(load(t), v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[string]string{"Deployment/docket-desk": "/etc/docket/redis/url", "StatefulSet/docket-consumer": "", "StatefulSet/docket-replayer": ""} {
+		of := env(objects[id])
+		if mounted := strings.Contains(objects[id].text, "secretName: docket-redis"); of["DOCKET_REDIS_URL_FILE"] != want || mounted != (want != "") || of["DOCKET_LIMIT_ROWS"] != "" {
+			t.Errorf("%s asks %q, mounted %v: %v", id, of["DOCKET_REDIS_URL_FILE"], mounted, of)
+		}
+	}
+}
+
 func TestLimits_ContradictionsAreRefused(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -47,7 +47,6 @@ func TestValues_WrongOnesAreRefused(t *testing.T) {
 		"shares without the lane":            {`lanes: {names: [urgent], share: "label:id=5/s"}`, "at '/lanes/names'"},
 		"a share without a time":             {`lanes: {names: [bulk], share: "label:id=5"}`, "at '/lanes/share'"},
 		"a low limit alone":                  {`limits: {lowRows: 5}`, "at '/limits/rows'"},
-		"Redis with nothing to limit":        {`limits: {redis: {secretName: r}}`, "at '/limits/rows'"},
 		"a calendar of days":                 {`limits: {rows: 5, calendar: "Mon=low:3"}`, "at '/limits/calendar'"},
 		"Redis as a setting":                 {`settings: {DOCKET_REDIS_URL: "redis://r"}`, "'DOCKET_REDIS_URL' not allowed"},
 		"lanes as a setting":                 {`settings: {DOCKET_LANES: urgent}`, "'DOCKET_LANES' not allowed"},

@@ -125,7 +125,7 @@ app.kubernetes.io/component: {{ .name }}
 {{- if and .root.Values.limits.rows (has .name (list "consumer" "replayer" "desk" "test")) -}}true{{- end -}}
 {{- end }}
 
-{{/* "true" for components that ask Redis. */}}
+{{/* "true" for components that ask Redis. The desk claims archived days there, also without a limit. */}}
 {{- define "docket.asksRedis" -}}
-{{- if and (include "docket.limited" .) .root.Values.limits.redis.secretName -}}true{{- end -}}
+{{- if and .root.Values.limits.redis.secretName (or (include "docket.limited" .) (eq .name "desk")) -}}true{{- end -}}
 {{- end }}

@@ -52,6 +52,10 @@
 {{- if include "docket.limited" . }}
 {{- include "docket.limits" . }}
 {{- end }}
+{{- if include "docket.asksRedis" . }}
+- name: DOCKET_REDIS_URL_FILE
+  value: {{ printf "/etc/docket/redis/%s" $v.limits.redis.urlKey | quote }}
+{{- end }}
 - name: DOCKET_HTTP_ADDR
   value: ":8080"
 - name: DOCKET_SHUTDOWN_TIMEOUT
@@ -88,10 +92,6 @@
 {{- with .calendar }}
 - name: DOCKET_LIMIT_CALENDAR
   value: {{ . | quote }}
-{{- end }}
-{{- if .redis.secretName }}
-- name: DOCKET_REDIS_URL_FILE
-  value: {{ printf "/etc/docket/redis/%s" .redis.urlKey | quote }}
 {{- end }}
 {{- end }}
 {{- end }}
