@@ -2,7 +2,6 @@ package edits
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,7 +19,6 @@ import (
 	"docket/internal/programs/cli/letters"
 	"docket/internal/programs/cli/term"
 	"docket/internal/record/decision"
-	"docket/internal/service/config"
 )
 
 // edit is docket dlq edit.
@@ -103,12 +101,8 @@ func (ed *edit) one(id string) error {
 	}
 	var e ledger.Entry
 	err := ed.phase(func(ctx context.Context) (err error) {
-		if ed.Sys.Desk != nil { // the limit is that of the desk; an older one does not tell
-			me, err := ed.Sys.Desk.Whoami(ctx)
-			if err != nil {
-				return err
-			}
-			ed.Settings.MaxRecordBytes = cmp.Or(config.Size(me.MaxRecordBytes), ed.Settings.MaxRecordBytes)
+		if err := ed.DeskLimit(ctx); err != nil {
+			return err
 		}
 		if e, err = ed.Entry(ctx, id); err == nil {
 			e, err = ed.WithPayload(ctx, e)

@@ -1,6 +1,7 @@
 package frame
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -86,4 +87,14 @@ func (call Call) Caller(ctx context.Context) (string, error) {
 	}
 	me, err := call.Sys.Desk.Whoami(ctx)
 	return me.Name, err
+}
+
+// DeskLimit sets the limit of a record to that of the desk. An older desk does not tell it.
+func (call Call) DeskLimit(ctx context.Context) error {
+	if call.Sys.Desk == nil {
+		return nil
+	}
+	me, err := call.Sys.Desk.Whoami(ctx)
+	call.Settings.MaxRecordBytes = cmp.Or(config.Size(me.MaxRecordBytes), call.Settings.MaxRecordBytes)
+	return err
 }
