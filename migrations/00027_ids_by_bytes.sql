@@ -12,8 +12,8 @@ BEGIN
     SET LOCAL lock_timeout = '2s';
     ALTER TABLE decision_logs ALTER COLUMN decision_id TYPE text COLLATE "C";
     SET LOCAL lock_timeout = DEFAULT;
-EXCEPTION WHEN feature_not_supported OR lock_not_available THEN -- views or policies of others use the column, or somebody has the table
-    NULL;
+EXCEPTION WHEN OTHERS THEN -- views, policies or columns of others use it, somebody has the table, or it has another owner
+    RAISE NOTICE 'ids keep their order: %', SQLSTATE;
 END $$;
 -- +goose StatementEnd
 

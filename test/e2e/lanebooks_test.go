@@ -193,7 +193,7 @@ func TestPage_NamesRightsOfLanes(t *testing.T) {
 		topic, group := "decision-logs-"+lane, "docket-"+lane
 		for principal, want := range map[string][]testenv.ACL{
 			"docket-consumer":  {{Operation: kadm.OpRead, Topic: topic}, {Operation: kadm.OpRead, Group: group}},
-			"docket-desk":      {{Operation: kadm.OpWrite, Topic: topic}},
+			"docket-desk":      {{Operation: kadm.OpRead, Topic: topic}, {Operation: kadm.OpWrite, Topic: topic}, {Operation: kadm.OpDescribe, Group: group}},
 			"docket-collector": {{Operation: kadm.OpWrite, Topic: topic}},
 			"docket-verify":    {{Operation: kadm.OpRead, Topic: topic}, {Operation: kadm.OpDescribe, Group: group}},
 		} {

@@ -109,7 +109,7 @@ func (i Inside) Facets(ctx context.Context, c Caller, q SearchQuery, first *Deci
 }
 
 func (s *api) facets(ctx context.Context, c caller, in *searchInput, first *DecisionList) (*facetsOutput, error) {
-	all, whole := first.Decisions, first.Next == "" && len(first.NotLooked) == 0
+	all, whole := first.Decisions, first.Next == "" && !incomplete(first.Gaps)
 	if first.Next != "" && len(all) < facetSample {
 		f, err := in.filter(c, s.Now())
 		if err != nil {
@@ -122,7 +122,7 @@ func (s *api) facets(ctx context.Context, c caller, in *searchInput, first *Deci
 		page := reader.Page{Limit: facetSample - len(all), After: in.After, Oldest: oldest, ArchiveBy: time.Now()}
 		if found, err := s.Decisions.Search(ctx, f, page); err == nil { // the page of the same question says what is wrong
 			all = slices.Concat(all, decisionsOf(found.Decisions))
-			whole = found.Next == "" && len(found.NotLooked) == 0 && len(first.NotLooked) == 0
+			whole = found.Next == "" && !reader.Lacking(found.NotLooked) && !incomplete(first.Gaps)
 		}
 	}
 	return &facetsOutput{facetsOf(all, whole)}, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"docket/internal/history/complete"
@@ -19,6 +20,11 @@ type Gap struct {
 	Rows      bool   `json:"rows,omitempty" doc:"It is a part of the table, so until when the answer is complete is not known"`
 	Far       bool   `json:"far,omitempty" doc:"It is on other hosts, and nothing says that it has anything: the answer is complete without it"`
 	Forgotten bool   `json:"forgotten,omitempty" doc:"An operator gave it up on purpose, so nothing has it any more: the answer is complete without it"`
+}
+
+// incomplete is [reader.Lacking].
+func incomplete(all []Gap) bool {
+	return slices.ContainsFunc(all, func(g Gap) bool { return !g.Far && !g.Forgotten })
 }
 
 func gapsOf(all []reader.Gap) (out []Gap) {

@@ -44,6 +44,7 @@ type Alerts struct {
 	horizon *Horizon
 	to      Sender
 	log     zerolog.Logger
+	untold  map[string]bool // topics of lanes whose horizon is not known; of check alone
 
 	mu      sync.Mutex
 	unnamed int            // fingerprints beyond those in fresh
@@ -55,7 +56,7 @@ type Alerts struct {
 // NewAlerts makes alerts. horizon is nil without Kafka.
 func NewAlerts(cfg AlertConfig, book AlertBook, horizon *Horizon, to Sender, log zerolog.Logger) *Alerts {
 	cfg.Observer = observed(cfg.Observer)
-	return &Alerts{cfg: cfg, book: book, horizon: horizon, to: to, log: log, wake: make(chan struct{}, 1)}
+	return &Alerts{cfg: cfg, book: book, horizon: horizon, to: to, log: log, untold: map[string]bool{}, wake: make(chan struct{}, 1)}
 }
 
 // Run checks and sends until ctx ends, and returns nil then. Failures are logged and retried.

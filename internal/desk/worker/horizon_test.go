@@ -1,12 +1,15 @@
 package worker
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"docket/internal/desk/ledger"
 	"docket/internal/desk/notify"
@@ -162,6 +165,34 @@ func TestHorizon_Lanes(t *testing.T) {
 	logs.err["u"] = errAlertLedger
 	if l := NewHorizon(cfg, logs, b).Look(t.Context(), now)[4]; l.Error == "" || l.Lane != "urgent" {
 		t.Errorf("%+v", l)
+	}
+}
+
+// A lane that the desk may not read does not spoil the duty: that is said once for each time that it begins.
+func TestHorizon_UnknownLaneIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 8, 12, 0, 0, 0, time.UTC)
+	logs, b := newAlertLogs(), newAlertLedger()
+	logs.kept["u"] = logs.kept["dlq"]
+	cfg := alertTopics
+	cfg.Sources = []LaneSource{{"urgent", "u", "urgent"}}
+	var said bytes.Buffer
+	a := NewAlerts(AlertConfig{Interval: time.Minute, Threshold: 1, Repeat: time.Hour}, b, NewHorizon(cfg, logs, b), &alertInbox{}, zerolog.New(&said))
+	for n, c := range []struct {
+		err  error
+		want int
+	}{{errAlertLedger, 1}, {errAlertLedger, 1}, {nil, 1}, {errAlertLedger, 2}} {
+		logs.err["u"] = c.err
+		if err := a.check(t.Context(), now); err != nil {
+			t.Errorf("%d: %v", n, err)
+		}
+		if got := strings.Count(said.String(), "loss horizon of lane not known"); got != c.want {
+			t.Errorf("%d: said %d times, want %d: %s", n, got, c.want, &said)
+		}
+	}
+	logs.err["u"], logs.err["dlq"] = nil, errAlertLedger
+	if err := a.check(t.Context(), now); err == nil {
+		t.Error("an unknown dead-letter topic is no error of the duty")
 	}
 }
 
