@@ -17,8 +17,9 @@ type Unread struct {
 	Gone    int64     // uncommitted offsets that the topic no longer holds
 }
 
-// Unread reads the first uncommitted record of each partition. A partition without a commit is unread from its start.
-// If ctx has no earlier deadline, it takes 30 s at most. The error is a [*FaultError], or that of ctx.
+// Unread reads the first uncommitted record of each partition. A partition without a commit is unread from its start. A
+// record of an open transaction counts: its retention runs, too. If ctx has no earlier deadline, it takes 30 s at most.
+// The error is a [*FaultError], or that of ctx.
 func (r *Reader) Unread(ctx context.Context, topic, group string) (Unread, error) {
 	ctx, cancel := context.WithTimeout(ctx, silence)
 	defer cancel()
@@ -26,7 +27,27 @@ func (r *Reader) Unread(ctx context.Context, topic, group string) (Unread, error
 	if err != nil || len(first) == 0 {
 		return u, err
 	}
-	u.Oldest, err = r.oldest(ctx, topic, first, ends)
+	stable, err := r.offsetsOf(topic)(r.admin.ListCommittedOffsets(ctx, topic))
+	if err != nil {
+		return u, err
+	}
+	settled, open := make(map[int32]kgo.Offset), make(map[int32]kgo.Offset)
+	for p, from := range first {
+		if from < stable[p] {
+			settled[p] = kgo.NewOffset().At(from)
+		}
+		if stable[p] < ends[p] { // who reads committed records waits there for the end of a transaction
+			open[p] = kgo.NewOffset().At(max(from, stable[p]))
+		}
+	}
+	u.Oldest, err = r.oldest(ctx, topic, kgo.ReadCommitted(), settled, stable)
+	if err != nil || len(open) == 0 {
+		return u, err
+	}
+	waiting, err := r.oldest(ctx, topic, kgo.ReadUncommitted(), open, ends)
+	if err == nil && (u.Oldest.IsZero() || !waiting.IsZero() && waiting.Before(u.Oldest)) {
+		u.Oldest = waiting
+	}
 	return u, err
 }
 
@@ -37,7 +58,7 @@ func (r *Reader) Behind(ctx context.Context, topic, group string) (Unread, error
 }
 
 // behind counts the uncommitted offsets. It returns where they begin and end in each partition.
-func (r *Reader) behind(ctx context.Context, topic, group string) (u Unread, first map[int32]kgo.Offset, ends map[int32]int64, err error) {
+func (r *Reader) behind(ctx context.Context, topic, group string) (u Unread, first, ends map[int32]int64, err error) {
 	done, err := r.Committed(ctx, group, topic)
 	if err != nil {
 		return u, nil, nil, err
@@ -49,7 +70,7 @@ func (r *Reader) behind(ctx context.Context, topic, group string) (u Unread, fir
 	if ends, err = r.Ends(ctx, topic); err != nil {
 		return u, nil, nil, err
 	}
-	first = make(map[int32]kgo.Offset)
+	first = make(map[int32]int64)
 	for p, end := range ends {
 		from, committed := done[p]
 		if start := starts[p]; from < start {
@@ -60,17 +81,20 @@ func (r *Reader) behind(ctx context.Context, topic, group string) (u Unread, fir
 		}
 		if from < end {
 			u.Records += end - from
-			first[p] = kgo.NewOffset().At(from)
+			first[p] = from
 		}
 	}
 	return u, first, ends, nil
 }
 
-// oldest returns the earliest timestamp of the first records at these offsets.
-func (r *Reader) oldest(ctx context.Context, topic string, first map[int32]kgo.Offset, ends map[int32]int64) (time.Time, error) {
+// oldest returns the earliest timestamp of the first records at these offsets; zero: there are none.
+func (r *Reader) oldest(ctx context.Context, topic string, level kgo.IsolationLevel, first map[int32]kgo.Offset, ends map[int32]int64) (time.Time, error) {
+	if len(first) == 0 {
+		return time.Time{}, nil
+	}
 	client, err := kgo.NewClient(r.cfg.options(r.cfg.quiet(zerolog.Nop(), "reader"),
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: first}),
-		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
+		kgo.FetchIsolationLevel(level), kgo.KeepControlRecords(),
 		// A broker sends at least one set of records, however large it is.
 		kgo.FetchMaxPartitionBytes(1))...)
 	if err != nil {

@@ -78,6 +78,46 @@ func TestUnread_AgeOfTheFirstRecord(t *testing.T) {
 	}
 }
 
+// A transaction that hangs holds up every reader. The retention of what waits behind it runs all the same.
+func TestUnread_OpenTransaction(t *testing.T) {
+	t.Parallel()
+	cluster := kafkatest.New(t, kfake.SeedTopics(2, topic))
+	reader, err := kafka.NewReader(fast(cluster))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	began := time.Now().Add(-24 * time.Hour).Truncate(time.Millisecond)
+	producer := cluster.Client(t, kgo.TransactionalID("hangs"), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	defer producer.Close()
+	if err := producer.BeginTransaction(); err != nil {
+		t.Fatal(err)
+	}
+	for p, hours := range []int{2, 1} {
+		r := &kgo.Record{Topic: topic, Partition: int32(p), Timestamp: began.Add(time.Duration(hours) * time.Hour), Value: []byte("v")}
+		if err := producer.ProduceSync(t.Context(), r).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look := func() kafka.Unread {
+		t.Helper()
+		u, err := reader.Unread(t.Context(), topic, group)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	if u := look(); !u.Oldest.Equal(began.Add(time.Hour)) || u.Records != 2 {
+		t.Errorf("all waits for the transaction: %+v", u)
+	}
+	if err := producer.EndTransaction(t.Context(), kgo.TryAbort); err != nil {
+		t.Fatal(err)
+	}
+	if u := look(); !u.Oldest.IsZero() {
+		t.Errorf("the transaction was aborted: %+v", u)
+	}
+}
+
 func TestUnread_EndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	cluster := kafkatest.New(t, kfake.SeedTopics(2, topic))
