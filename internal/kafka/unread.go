@@ -36,7 +36,7 @@ func (r *Reader) Unread(ctx context.Context, topic, group string) (Unread, error
 		if from < stable[p] {
 			settled[p] = kgo.NewOffset().At(from)
 		}
-		if stable[p] < ends[p] { // who reads committed records waits there for the end of a transaction
+		if stable[p] < ends[p] { // a transaction is open
 			open[p] = kgo.NewOffset().At(max(from, stable[p]))
 		}
 	}

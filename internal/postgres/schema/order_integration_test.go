@@ -15,11 +15,11 @@ import (
 func TestMigrate_OrderOfIDs(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ before, want string }{
-		"new":      {"", "C"},
-		"rows":     {`INSERT INTO decision_logs (decision_id, ts, raw, source_topic, source_partition, source_offset, source_index) VALUES ('a', now(), '{}', 't', 0, 0, 0)`, "default"},
-		"view":     {`CREATE VIEW mine AS SELECT decision_id FROM decision_logs`, "default"},
+		"new":       {"", "C"},
+		"rows":      {`INSERT INTO decision_logs (decision_id, ts, raw, source_topic, source_partition, source_offset, source_index) VALUES ('a', now(), '{}', 't', 0, 0, 0)`, "default"},
+		"view":      {`CREATE VIEW mine AS SELECT decision_id FROM decision_logs`, "default"},
 		"generated": {`ALTER TABLE decision_logs ADD mine text GENERATED ALWAYS AS (upper(decision_id)) STORED`, "default"},
-		"archived": {`INSERT INTO decision_counts_left (day, left_at) VALUES ('2026-01-01Z', now())`, "default"},
+		"archived":  {`INSERT INTO decision_counts_left (day, left_at) VALUES ('2026-01-01Z', now())`, "default"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
