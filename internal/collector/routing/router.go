@@ -1,6 +1,7 @@
 package routing
 
 import (
+	"cmp"
 	"sync"
 	"time"
 
@@ -72,8 +73,8 @@ func New(cfg Config, now time.Time) *Router {
 		if s.Rate == 0 {
 			s.Rate = DefaultUrgent
 		}
-		if len(cfg.Shares.Senders) > 0 {
-			s.label = cfg.Shares.Senders[0].label
+		for _, sender := range cfg.Shares.Senders {
+			s.label = cmp.Or(s.label, sender.label)
 		}
 		r.urgent = newPurses(s, mostValues, mostClients)
 		for _, c := range cfg.Rules.conditions {

@@ -93,6 +93,20 @@ func TestRouter_StormOfDenialsIsNoShortCut(t *testing.T) {
 	}
 }
 
+// The urgent share belongs to each value of the first label, wherever the setting names the client.
+func TestRouter_UrgentShareIsOfTheLabel(t *testing.T) {
+	t.Parallel()
+	for _, shares := range []string{"label:id=1000/s;client=5000/s;urgent=2/s", "client=5000/s;label:id=1000/s;urgent=2/s"} {
+		r := routed(t, "verdict=denied", shares)
+		settle(r, "proxy", fromShop+"false", t, start)
+		settle(r, "proxy", fromBank+"false", t, start)
+		count(r, 100, "proxy", fromShop+"false", t, start)
+		if by, _ := count(r, 5, "proxy", fromBank+"false", t, start); by[lanes.Urgent] != 5 {
+			t.Errorf("%s: the denials of a quiet sender behind those of another: %v", shares, by)
+		}
+	}
+}
+
 func TestRouter_UrgentShareByDefault(t *testing.T) {
 	t.Parallel()
 	r := routed(t, "verdict=denied", "")
