@@ -164,12 +164,27 @@ func (c *Console) admit(w http.ResponseWriter, in *request) (refused bool, err e
 	case background(in.Request):
 		w.Header().Set("HX-Redirect", to)
 		http.Error(w, "log in again", http.StatusUnauthorized)
-	case in.Method == http.MethodGet && strings.Contains(in.Header.Get("Accept"), "text/html"):
-		http.Redirect(w, in.Request, to, http.StatusSeeOther)
-	default:
+	case !strings.Contains(in.Header.Get("Accept"), "text/html"):
 		http.Error(w, "there is no session; log in at /login, or use the API below /api/v1 with a token", http.StatusUnauthorized)
+	case in.Method != http.MethodGet:
+		c.write(w, in, page{name: "signin", title: "Not logged in", status: http.StatusUnauthorized, body: signinPage{Heading: "You are not logged in",
+			Detail: "The session has ended, so nothing was changed.",
+			Hint:   "Log in in another tab. Then go back in this one with the button of the browser: it keeps what you typed.", LoginURL: to}})
+	case c.strict(in):
+		next := backFor(in.Request)
+		c.write(w, in, page{name: "signin", title: "One moment", refresh: ascii(next), body: signinPage{Heading: "One moment", Detail: "The page continues by itself.", NextURL: next}})
+	default:
+		http.Redirect(w, in.Request, to, http.StatusSeeOther)
 	}
 	return true, nil
+}
+
+// strict reports whether the browser may have a cookie that it does not send, because a link of another site led here. It sends
+// the cookie with what the page of this site asks for next.
+func (c *Console) strict(in *request) bool {
+	from := in.Header.Get("Sec-Fetch-Site")
+	_, sent := c.presented(in)
+	return !sent && (from == "cross-site" || from == "same-site")
 }
 
 // bySession finds the session of the cookie. One whose credential is gone is ended.

@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -236,6 +237,63 @@ func TestGuard_PublicAnswersHaveADeadline(t *testing.T) {
 			t.Error("a route with a login")
 		}
 	})
+}
+
+// A link in a chat or a ticket leads to its page. The browser keeps the cookie back from the first request, as another site made it.
+func TestGuard_LinkOfAnotherSite(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	logged, nobody := w.as(t, "viewer"), w.browser()
+	const to = "/decisions?verdict=denied"
+	html := func(r *http.Request) { r.Header.Set("Accept", "text/html") }
+	for _, site := range []string{"cross-site", "same-site"} {
+		a := nobody.get(t, to, html, func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", site) })
+		back, found := strings.CutPrefix(a.header.Get("Refresh"), "0; url=")
+		if a.code != http.StatusOK || !found || !strings.HasPrefix(back, "/login?") || strings.Contains(a.body, "Decisions of") {
+			t.Fatalf("%s: %d %q %.200s", site, a.code, back, a.body)
+		}
+		if a := logged.get(t, back, html); a.code != http.StatusSeeOther || a.header.Get("Location") != to {
+			t.Errorf("%s, logged in: %d %q", site, a.code, a.header.Get("Location"))
+		}
+		if a := nobody.get(t, back, html); a.code != http.StatusOK || a.header.Get("Refresh") != "" || !strings.Contains(a.body, `name="token"`) {
+			t.Errorf("%s, not logged in: %d", site, a.code)
+		}
+	}
+	if a := nobody.get(t, to, html); a.code != http.StatusSeeOther || !strings.HasPrefix(a.header.Get("Location"), "/login?next=") {
+		t.Errorf("typed: %d %q", a.code, a.header.Get("Location"))
+	}
+	if a := logged.get(t, "/login", html); a.code != http.StatusOK {
+		t.Errorf("the login page of a person who is logged in: %d", a.code)
+	}
+}
+
+// A form that is sent after its session ended gets a page, and the way back to what was typed.
+func TestGuard_FormAfterTheSession(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t).browser()
+	form := url.Values{"note": {"repaired"}}
+	a := b.post(t, "/dead-letters/"+letterID(0)+"/resolve", form, func(r *http.Request) { r.Header.Set("Accept", "text/html") })
+	if a.code != http.StatusUnauthorized || !strings.Contains(a.body, `href="/login"`) || !strings.Contains(a.body, "nothing was changed") {
+		t.Errorf("%d %.300s", a.code, a.body)
+	}
+	if a := b.post(t, "/dead-letters/"+letterID(0)+"/resolve", form, func(r *http.Request) { r.Header.Set("Accept", "*/*") }); a.code != http.StatusUnauthorized || strings.Contains(a.body, "<html") {
+		t.Errorf("a program: %d %.100s", a.code, a.body)
+	}
+}
+
+// "Try again" asks for the address, which only a page can be asked for. A form is behind the browser's button.
+func TestGuard_FailedFormIsNotAskedAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.as(t, "operator")
+	w.sessions.Fail(errors.New("away"))
+	const again, back = `href="">Try again`, "Go back with the button of the browser"
+	if a := b.get(t, "/decisions"); a.code != http.StatusServiceUnavailable || !strings.Contains(a.body, again) || strings.Contains(a.body, back) {
+		t.Errorf("a page: %d %.400s", a.code, a.body)
+	}
+	if a := b.post(t, "/dead-letters/"+letterID(0)+"/resolve", url.Values{"note": {"n"}}); a.code != http.StatusServiceUnavailable || strings.Contains(a.body, again) || !strings.Contains(a.body, back) {
+		t.Errorf("a form: %d %.400s", a.code, a.body)
+	}
 }
 
 func TestGuard_RefreshesHaveABudget(t *testing.T) {

@@ -67,6 +67,11 @@ func loginFor(r *http.Request) string {
 	return "/login?" + url.Values{"next": {r.URL.RequestURI()}}.Encode()
 }
 
+// backFor is the login page for a person who may be logged in: see [Console.strict]. It leads on then, so nobody goes in circles.
+func backFor(r *http.Request) string {
+	return "/login?" + url.Values{"next": {r.URL.RequestURI()}, "back": {"1"}}.Encode()
+}
+
 // localPath returns a path of this server, and / for everything else. A browser reads // and /\ as another host.
 func localPath(text string) string {
 	u, err := url.Parse(text)
@@ -101,7 +106,15 @@ func (c *Console) loginPage(in *request, out loginPage) page {
 
 func (c *Console) loginForm(in *request) (page, error) {
 	q := in.URL.Query()
-	return c.loginPage(in, loginPage{Next: localPath(q.Get("next")), Ended: q.Has("ended")}), nil
+	next := localPath(q.Get("next"))
+	if secret, is := c.presented(in); is && q.Has("back") {
+		if found, err := c.find(in, secret); err == nil {
+			if _, stands := c.standing(found, secret); stands {
+				return page{to: next}, nil
+			}
+		}
+	}
+	return c.loginPage(in, loginPage{Next: next, Ended: q.Has("ended")}), nil
 }
 
 // insecure reports whether the browser seems to ask without TLS from another machine, so that it keeps no cookie.

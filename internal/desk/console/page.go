@@ -175,19 +175,20 @@ type problemPage struct {
 	Faults                []api.Fault
 	Elsewhere             *api.Elsewhere
 	Completeness          *reader.Completeness
-	Retry                 bool
+	Retry                 bool // the address can be asked again
+	Back                  bool // the form is behind the browser's button
 }
 
 // fail answers with an error. It logs faults of the desk.
 func (c *Console) fail(w http.ResponseWriter, in *request, err error) {
 	var p *api.Problem
 	var store *storeError
-	out := problemPage{Heading: "Something went wrong", Detail: "The desk could not answer.", Hint: "Look at the desk's log, then try again.", Retry: true}
+	out := problemPage{Heading: "Something went wrong", Detail: "The desk could not answer.", Hint: "Look at the desk's log, then try again."}
 	status := http.StatusInternalServerError
 	switch {
 	case errors.As(err, &p):
 		status = p.Status
-		out = problemPage{Heading: headings[p.Status], Detail: sentence(p.Detail), Hint: hintOf(p), Faults: p.Faults, Elsewhere: p.Elsewhere, Completeness: p.Completeness, Retry: status >= http.StatusInternalServerError}
+		out = problemPage{Heading: headings[p.Status], Detail: sentence(p.Detail), Hint: hintOf(p), Faults: p.Faults, Elsewhere: p.Elsewhere, Completeness: p.Completeness}
 		if out.Heading == "" {
 			out.Heading = http.StatusText(status)
 		}
@@ -204,6 +205,9 @@ func (c *Console) fail(w http.ResponseWriter, in *request, err error) {
 	if background(in.Request) {
 		http.Error(w, "not now", status)
 		return
+	}
+	if status >= http.StatusInternalServerError {
+		out.Retry, out.Back = in.Method == http.MethodGet, in.Method != http.MethodGet
 	}
 	c.write(w, in, page{name: "problem", title: out.Heading, status: status, body: out})
 }
