@@ -83,7 +83,7 @@ func openCluster(cfg Config) (redis.UniversalClient, error) {
 	}
 	o.Protocol, o.DisableIdentity = 2, true
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	o.MaxRetries, o.MaxRedirects = -1, 3
+	o.MaxRetries, o.MaxRedirects = -1, 3 // a call that is repeated on another node takes its tokens there once more, and grants them once
 	o.DialerRetries, o.DialTimeout = 1, dialTimeout
 	o.ContextTimeoutEnabled, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = true, cfg.waits(), cfg.waits(), cfg.waits()
 	o.PoolSize = connections
