@@ -95,13 +95,13 @@ func (s *States) round(ctx context.Context) (time.Duration, error) {
 	}
 	s.cfg.Metrics.round(r, time.Now())
 	s.tell(r)
-	if err := s.clean(ctx, began); err != nil {
-		return 0, err
-	}
-	if s.alerts != nil {
+	if s.alerts != nil { // first, as old rows can stay
 		if err := s.alerts.check(ctx, time.Now()); err != nil {
 			return 0, err
 		}
+	}
+	if err := s.clean(ctx, began); err != nil {
+		return 0, err
 	}
 	if r.More {
 		return 0, nil

@@ -294,6 +294,58 @@ func TestStateAlerts_LateIsTold(t *testing.T) {
 	check("they are behind again", start.Add(9*time.Hour), start.Add(2*time.Hour))
 }
 
+// A watch that begins tells what comes from then on, and the last hour, but nothing else that was stored while nobody watched.
+func TestStateAlerts_WatchThatBeginsLater(t *testing.T) {
+	t.Parallel()
+	k, b, in := &keeping{}, newAlertLedger(), &alertInbox{}
+	start := time.Now()
+	watched := state.Watch{Subjects: []string{"alice"}}
+	told := "alert states:flips: 1 verdict that is watched changed"
+	at := func(what string, hours int, watch state.Watch, want ...string) {
+		t.Helper()
+		now := start.Add(time.Duration(hours) * time.Hour)
+		k.storedBefore = now.Add(-time.Minute)
+		if err := NewStateAlerts(watch, 0, k, b, in).check(t.Context(), now); err != nil {
+			t.Fatal(err)
+		}
+		in.expect(t, what, want...)
+	}
+	flip := func(hours int) {
+		k.flips = append(k.flips, flipped(int64(len(k.flips)+1), "alice", "p", start.Add(time.Duration(hours)*time.Hour)))
+	}
+	at("nobody watches", 0, state.Watch{})
+	flip(1)
+	at("nobody watches yet", 2, state.Watch{})
+	at("somebody watches", 9, watched)
+	flip(10)
+	at("the desk was away", 20, watched, told)
+	at("nobody watches any more", 21, state.Watch{})
+	flip(22)
+	at("somebody watches again", 30, watched)
+	flip(31)
+	at("and the desk was away", 50, watched, told)
+}
+
+// A desk that watches before there is anything tells the first flip, however long it was away.
+func TestStateAlerts_FirstFlipLate(t *testing.T) {
+	t.Parallel()
+	k, b, in := &keeping{none: state.ErrNone}, newAlertLedger(), &alertInbox{}
+	start := time.Now()
+	check := func(now time.Time) {
+		t.Helper()
+		if err := NewStateAlerts(state.Watch{Subjects: []string{"alice"}}, 0, k, b, in).check(t.Context(), now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(start)
+	k.none, k.storedBefore = nil, start
+	check(start)
+	k.flips = []state.Flip{flipped(1, "alice", "p", start.Add(time.Minute))}
+	k.storedBefore = start.Add(9 * time.Hour)
+	check(start.Add(9 * time.Hour))
+	in.expect(t, "the first flip", "alert states:flips: 1 verdict that is watched changed")
+}
+
 func TestStateAlerts_RevisionThatDeniesMore(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

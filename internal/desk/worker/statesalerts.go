@@ -73,7 +73,7 @@ func (a *StateAlerts) check(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if err := a.flips(ctx, from); err != nil {
+	if err := a.flips(ctx, from, now); err != nil {
 		return err
 	}
 	if err := a.denials(ctx, from); err != nil {
@@ -126,13 +126,19 @@ func (a *StateAlerts) fresh(ctx context.Context, now time.Time) (time.Time, erro
 	return is.From, nil
 }
 
-func (a *StateAlerts) flips(ctx context.Context, from time.Time) error {
-	if len(a.watch.Subjects)+len(a.watch.Paths) == 0 {
-		return nil
-	}
+func (a *StateAlerts) flips(ctx context.Context, from, now time.Time) error {
 	text, _, err := a.notes.Remembered(ctx, flipsNote)
 	if err != nil && !errors.Is(err, ledger.ErrNotFound) {
 		return err
+	}
+	if len(a.watch.Subjects)+len(a.watch.Paths) == 0 {
+		if text == "" {
+			return nil
+		}
+		return a.notes.Remember(ctx, flipsNote, "") // a later watch tells what comes then
+	}
+	if began := now.Add(-newsAge); text == "" && from.Before(began) {
+		from = began
 	}
 	told, _ := strconv.ParseInt(text, 10, 64) // an unreadable text begins again
 	lines, more := []string{}, 0
@@ -140,7 +146,7 @@ func (a *StateAlerts) flips(ctx context.Context, from time.Time) error {
 	for {
 		found, _, err := a.news.Flips(ctx, state.FlipQuery{After: last, Limit: newsPage})
 		if errors.Is(err, state.ErrNone) {
-			return nil // nothing was stored yet
+			break // nothing was stored yet
 		}
 		if err != nil {
 			return err
@@ -167,7 +173,7 @@ func (a *StateAlerts) flips(ctx context.Context, from time.Time) error {
 		}
 		a.send("flips", title, lines, more, "docket flips lists them.")
 	}
-	if last == told {
+	if last == told && text != "" {
 		return nil
 	}
 	return a.notes.Remember(ctx, flipsNote, strconv.FormatInt(last, 10))

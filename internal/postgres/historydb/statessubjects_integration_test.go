@@ -113,6 +113,39 @@ func TestStates_InventedSubjectsHaveAnEnd(t *testing.T) {
 	}
 }
 
+// A call removes a portion of the old flips, and says how many, so that the rest goes soon.
+func TestStates_OldFlipsGoInPortions(t *testing.T) {
+	t.Parallel()
+	w := newStated(t, 15)
+	w.Exec(t, `INSERT INTO decision_flips (subject, path, was, verdict, was_revision, revision, ts, decision_id, was_ts, was_id, stored_at, late, noted_at)
+		SELECT 's', 'p', 'allowed', 'denied', '', '', now(), 'd' || n, now(), 'd', now(), false, now() - CASE WHEN n <= 50 THEN interval '366 days' ELSE interval '1 hour' END
+		  FROM generate_series(1, 53) AS n`)
+	for n, want := range []int64{20, 20, 10, 0} {
+		var gone int64
+		w.Query(t, `SELECT decision_states_trim('90 days', '365 days', 20)`, &gone)
+		if gone != want {
+			t.Errorf("call %d removed %d flips, want %d", n, gone, want)
+		}
+	}
+	var left int
+	if w.Query(t, `SELECT count(*) FROM decision_flips`, &left); left != 3 {
+		t.Errorf("%d flips are left", left)
+	}
+}
+
+// States that begin again are no news. Their alerts forget how far they were.
+func TestStates_RestartForgetsHowFarAlertsWere(t *testing.T) {
+	t.Parallel()
+	w := newStated(t, 16)
+	w.Exec(t, `INSERT INTO dead_letter_notes (name, text) VALUES ('states:fresh', '{"seen":"2026-01-01T00:00:00Z"}'), ('other', 'x')`)
+	w.Exec(t, `SELECT decision_states_restart()`)
+	var fresh, other string
+	w.Query(t, `SELECT max(text) FILTER (WHERE name = 'states:fresh'), max(text) FILTER (WHERE name = 'other') FROM dead_letter_notes`, &fresh, &other)
+	if fresh != "" || other != "x" {
+		t.Errorf("%q, %q", fresh, other)
+	}
+}
+
 // An update of a state changes no index.
 func TestStates_UpdatesAreHot(t *testing.T) {
 	t.Parallel()
