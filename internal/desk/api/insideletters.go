@@ -79,6 +79,15 @@ func (i Inside) Resolve(ctx context.Context, c Caller, id, note string) (Moved, 
 	return out.Body, nil
 }
 
+// Retry is retry-dead-letter.
+func (i Inside) Retry(ctx context.Context, c Caller, id, reason string) (Moved, error) {
+	out, err := ask(ctx, i.s, "retry-dead-letter", c, &retryInput{IDPath{id}, RetryRequest{reason}}, i.s.retry)
+	if err != nil {
+		return Moved{}, err
+	}
+	return out.Body, nil
+}
+
 // CreateJob is create-job.
 func (i Inside) CreateJob(ctx context.Context, c Caller, j JobRequest) (Job, error) {
 	return i.job(ctx, c, "create-job", func(ctx context.Context, c caller) (*jobOutput, error) {

@@ -173,13 +173,21 @@ func (b *book) Report(ctx context.Context) (all []ledger.ReportLine, err error) 
 	return all, err
 }
 
-func (b *book) Resolve(_ context.Context, ids []string, by ledger.Actor) (all []ledger.Outcome, err error) {
+func (b *book) Resolve(_ context.Context, ids []string, by ledger.Actor) ([]ledger.Outcome, error) {
+	return b.move(ids, ledger.Resolved, by)
+}
+
+func (b *book) Retry(_ context.Context, ids []string, _ time.Duration, by ledger.Actor) ([]ledger.Outcome, error) {
+	return b.move(ids, ledger.Processing, by)
+}
+
+func (b *book) move(ids []string, to ledger.State, by ledger.Actor) (all []ledger.Outcome, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, id := range ids {
 		e, err := b.find(id)
 		if err == nil {
-			e.State, e.ChangedBy, e.Why = ledger.Resolved, by.Name, by.Why
+			e.State, e.ChangedBy, e.Why = to, by.Name, by.Why
 		}
 		all = append(all, ledger.Outcome{ID: id, Err: err})
 	}

@@ -143,6 +143,7 @@ func (c *Console) deciding() []screen {
 		{pattern: "GET /dead-letters/groups/{fingerprint}", role: api.Viewer, handle: (*Console).group},
 		{pattern: "GET /dead-letters/{id}", role: api.Viewer, handle: (*Console).letter},
 		{pattern: "POST /dead-letters/{id}/resolve", role: api.Operator, handle: (*Console).resolve},
+		{pattern: "POST /dead-letters/{id}/retry", role: api.Operator, handle: (*Console).retryLetter},
 		{pattern: "GET /jobs/{id}", role: api.Viewer, handle: (*Console).job},
 		{pattern: "POST /jobs/{id}/stop", role: api.Operator, handle: (*Console).stopJob},
 		{pattern: "POST /jobs/{id}/resume", role: api.Operator, handle: (*Console).resumeJob},

@@ -36,7 +36,7 @@ func routes(w *world) []route {
 		// A letter that is resolved cannot be edited any more, and one that is not cannot be reopened.
 		{"POST", letter + "/reopen", "operator", 409},
 		{"POST", letter + "/edit", "operator", 200}, {"POST", letter + "/edit/preview", "operator", 200}, {"POST", letter + "/edit/save", "operator", 422},
-		{"POST", letter + "/resolve", "operator", 303}, {"POST", group + "/dry-run", "operator", 200}, {"POST", group + "/retry", "operator", 409},
+		{"POST", letter + "/resolve", "operator", 303}, {"POST", letter + "/retry", "operator", 303}, {"POST", group + "/dry-run", "operator", 200}, {"POST", group + "/retry", "operator", 409},
 		{"GET", "/jobs/1", "viewer", 404}, {"POST", "/jobs/1/stop", "operator", 404}, {"POST", "/jobs/1/resume", "operator", 404},
 		{"GET", "/audit", "viewer", 200}, {"GET", "/archive", "viewer", 200}, {"POST", "/views/1/remove", "viewer", 404}, {"POST", "/views", "viewer", 303},
 		{"GET", "/lanes", "viewer", 200}, {"GET", "/check", "viewer", 200}, {"POST", "/check", "operator", 303}, {"GET", "/events/now", "viewer", 200}, {"GET", "/events/decisions?verdict=denied", "viewer", 200},
@@ -264,6 +264,26 @@ func TestGuard_LinkOfAnotherSite(t *testing.T) {
 	}
 	if a := logged.get(t, "/login", html); a.code != http.StatusOK {
 		t.Errorf("the login page of a person who is logged in: %d", a.code)
+	}
+}
+
+// One letter is retried on its page, with a reason.
+func TestLetter_RetriedAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.as(t, "operator")
+	letter := "/dead-letters/" + letterID(0)
+	if a := b.get(t, letter); !strings.Contains(a.body, `action="`+letter+`/retry"`) {
+		t.Errorf("%.400s", a.body)
+	}
+	if a := b.post(t, letter+"/retry", url.Values{"reason": {" "}}); a.code != http.StatusUnprocessableEntity {
+		t.Errorf("without a reason: %d", a.code)
+	}
+	if a := b.post(t, letter+"/retry", url.Values{"reason": {"the table is repaired"}}); a.code != http.StatusSeeOther || a.header.Get("Location") != letter {
+		t.Errorf("%d %q", a.code, a.header.Get("Location"))
+	}
+	if a := b.get(t, letter); !strings.Contains(a.body, "PROCESSING") || !strings.Contains(a.body, "the table is repaired") || strings.Contains(a.body, letter+`/retry"`) {
+		t.Errorf("afterwards: %.600s", a.body)
 	}
 }
 

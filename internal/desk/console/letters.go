@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -350,15 +351,23 @@ func (c *Console) retry(in *request) (page, error) {
 	return page{to: "/jobs/" + count64(j.ID)}, nil
 }
 
-func (c *Console) resolve(in *request) (page, error) {
+func (c *Console) resolve(in *request) (page, error) { return c.moveLetter(in, "note", c.ask.Resolve) }
+
+// retryLetter puts one letter back, without a dry run: its page tells how that ends.
+func (c *Console) retryLetter(in *request) (page, error) {
+	return c.moveLetter(in, "reason", c.ask.Retry)
+}
+
+// moveLetter does an act with a letter, and leads back to its page. field has the reason.
+func (c *Console) moveLetter(in *request, field string, do func(ctx context.Context, who api.Caller, id, why string) (api.Moved, error)) (page, error) {
 	if !isHex(in.PathValue("id")) {
 		return page{}, &api.Problem{Status: http.StatusNotFound, Detail: "This desk has no such dead letter.", Hint: "Choose one from the list."}
 	}
-	note, err := reasonOf(in, "note")
+	why, err := reasonOf(in, field)
 	if err != nil {
 		return page{}, err
 	}
-	moved, err := c.ask.Resolve(in.ctx(), in.who, in.PathValue("id"), note)
+	moved, err := do(in.ctx(), in.who, in.PathValue("id"), why)
 	if err != nil {
 		return page{}, err
 	}
