@@ -1,8 +1,10 @@
 package console_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
@@ -10,6 +12,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/klauspost/compress/gzip"
 
 	"docket/internal/desk/console"
 	"docket/internal/history/reader"
@@ -88,6 +92,46 @@ func TestHostile_TextStaysText(t *testing.T) {
 					t.Errorf("%q at %s: %d", text, path, a.code)
 				}
 				harmless(t, fmt.Sprintf("%q at %.40s", text, path), a.body)
+			}
+		}
+	}
+}
+
+// A record is shown as what it holds: gzip by its content, and bytes that are no text by their codes, within the bound of a page.
+func TestLetter_PayloadThatIsNoPlainText(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.as(t, "operator")
+	zipped := func(text string) []byte {
+		var out bytes.Buffer
+		z := gzip.NewWriter(&out)
+		_, _ = z.Write([]byte(text)) // into memory
+		_ = z.Close()
+		return out.Bytes()
+	}
+	whole := zipped(`{"decision_id":"inside the gzip"}`)
+	for name, c := range map[string]struct {
+		value []byte
+		want  []string
+		most  int
+	}{
+		"gzip":         {whole, []string{"inside the gzip", "This is its content."}, 32 << 10},
+		"cut gzip":     {whole[:len(whole)-9], []string{"this is not all of its content"}, 32 << 10},
+		"no gzip":      {[]byte{0x1f, 0x8b, 'x'}, []string{"this is not all of its content"}, 32 << 10},
+		"bomb":         {zipped(strings.Repeat("z", 20<<20)), []string{"has more than 16 MiB", "Only the beginning of its 16,777,216 bytes is shown."}, 300 << 10},
+		"control":      {bytes.Repeat([]byte{1}, 256<<10), []string{"⟨U&#43;0001⟩", "Only the beginning of its 262,144 bytes is shown."}, 400 << 10},
+		"bytes":        {bytes.Repeat([]byte{0xff}, 300<<10), []string{"⟨not UTF-8⟩", "Only the beginning of its 307,200 bytes is shown. It is not UTF-8."}, 300 << 10},
+		"a few bytes":  {[]byte{'a', 0xff}, []string{"a⟨not UTF-8⟩", "It is not UTF-8."}, 32 << 10},
+		"one too much": {append(bytes.Repeat([]byte("t"), 256<<10), 'x'), []string{"Only the beginning of its 262,145 bytes is shown."}, 300 << 10},
+	} {
+		w.book.letters[0].Value = c.value
+		a := b.get(t, "/dead-letters/"+letterID(0)+"?payload=1")
+		if a.code != http.StatusOK || len(a.body) > c.most {
+			t.Errorf("%s: %d, %d bytes", name, a.code, len(a.body))
+		}
+		for _, want := range c.want {
+			if !strings.Contains(a.body, want) {
+				t.Errorf("%s: %q is not there: %.300s", name, want, a.body[strings.Index(a.body, "<pre"):])
 			}
 		}
 	}

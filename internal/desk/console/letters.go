@@ -3,6 +3,8 @@ package console
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -12,6 +14,7 @@ import (
 
 	"docket/internal/desk/api"
 	"docket/internal/desk/ledger"
+	"docket/internal/record/decision"
 )
 
 // lettersPage is the content of the page of groups.
@@ -203,6 +206,7 @@ type payloadView struct {
 	Text, Cut string
 	Key       string
 	Headers   []headerView
+	Zip       string // a sentence about gzip; empty: the record is shown as it is
 	None      bool
 }
 
@@ -274,12 +278,38 @@ func payloadOf(p api.Payload) *payloadView {
 	for _, h := range p.Headers {
 		v.Headers = append(v.Headers, headerView{clipped(bytesText(h.Key)), clipped(bytesText(h.Value))})
 	}
+	if decision.IsGzip(raw) {
+		v.Zip = "The record is gzip. This is its content."
+		content, err := inflated(raw)
+		if raw = content; err != nil {
+			v.Zip = "The record is gzip, and this is not all of its content: it is damaged, or has more than 16 MiB."
+		}
+	}
 	if t := treeOf(raw, "", nil); len(t.Lines) > 0 && json.Valid(raw) { // a part of a broken one would look like all of it
 		v.Tree = &t
 	} else {
 		v.Text, v.Cut = textOf(raw)
 	}
 	return v
+}
+
+// mostInflated limits the content of gzip in memory.
+const mostInflated = 16 << 20
+
+var errInflated = errors.New("more than is shown")
+
+// inflated is the content of gzip. With an error it is as much as could be read.
+func inflated(raw []byte) ([]byte, error) {
+	r, err := decision.Inflate(raw)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	content, err := io.ReadAll(io.LimitReader(r, mostInflated+1))
+	if err == nil && len(content) > mostInflated {
+		content, err = content[:mostInflated], errInflated
+	}
+	return content, err
 }
 
 func bytesText(b api.Bytes) []byte {

@@ -147,15 +147,17 @@ func scalarOf(token json.Token) (text, kind, cut string) {
 	return shown(text), kind, cut
 }
 
-// textOf is a payload that is not JSON, as far as it is shown.
+// textOf is a payload that is not JSON, as far as it is shown. A character that is shown as a code takes the room of its code.
 func textOf(raw []byte) (text, cut string) {
-	if len(raw) > maxShown {
-		return shown(strings.ToValidUTF8(string(raw[:maxShown]), "")), fmt.Sprintf("The first %d kB of %s bytes are shown.", maxShown>>10, count(len(raw)))
-	}
+	text = shown(string(raw[:min(len(raw), maxShown)]))
 	if !utf8.Valid(raw) {
-		return shown(string(raw)), "It is not UTF-8."
+		cut = "It is not UTF-8."
 	}
-	return shown(string(raw)), ""
+	if len(raw) > maxShown || len(text) > maxShown {
+		text = strings.ToValidUTF8(text[:min(len(text), maxShown)], "")
+		cut = strings.TrimSpace(fmt.Sprintf("Only the beginning of its %s bytes is shown. %s", count(len(raw)), cut))
+	}
+	return text, cut
 }
 
 // inputAndResult returns these members of a decision as they are written, nil where there are none. It passes over the
