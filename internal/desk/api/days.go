@@ -28,7 +28,7 @@ type ArchiveDay struct {
 	MadeAt    *time.Time `json:"made_at,omitempty" doc:"When the last archive was made"`
 	MadeBy    string     `json:"made_by,omitempty"`
 	Gaps      []string   `json:"gaps,omitempty" doc:"Why its archives could not be read completely"`
-	Forgotten string     `json:"forgotten,omitempty" doc:"Who gave it up on purpose, when and why"`
+	Forgotten string     `json:"forgotten,omitempty" doc:"The note of the operator who gave it up on purpose: name, time and reason"`
 }
 
 // SharedDays are decisions in a part of the table that has no day of its own.

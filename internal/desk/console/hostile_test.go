@@ -3,6 +3,7 @@ package console_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -105,8 +106,10 @@ func TestLetter_PayloadThatIsNoPlainText(t *testing.T) {
 	zipped := func(text string) []byte {
 		var out bytes.Buffer
 		z := gzip.NewWriter(&out)
-		_, _ = z.Write([]byte(text)) // into memory
-		_ = z.Close()
+		_, err := z.Write([]byte(text))
+		if err := errors.Join(err, z.Close()); err != nil {
+			t.Fatal(err)
+		}
 		return out.Bytes()
 	}
 	whole := zipped(`{"decision_id":"inside the gzip"}`)

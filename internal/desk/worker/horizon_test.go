@@ -192,7 +192,7 @@ func TestHorizon_UnknownLaneIsSaidOnce(t *testing.T) {
 	}
 	logs.err["u"], logs.err["dlq"] = nil, errAlertLedger
 	if err := a.check(t.Context(), now); err == nil {
-		t.Error("an unknown dead-letter topic is no error of the duty")
+		t.Error("the duty has no error, and nothing is known of a dead-letter topic")
 	}
 }
 

@@ -95,12 +95,12 @@ func (s *States) round(ctx context.Context) (time.Duration, error) {
 	}
 	s.cfg.Metrics.round(r, time.Now())
 	s.tell(r)
-	if s.alerts != nil { // first, as old rows can stay
-		if err := s.alerts.check(ctx, time.Now()); err != nil {
-			return 0, err
-		}
+	// Neither keeps the other from its work.
+	var told error
+	if s.alerts != nil {
+		told = s.alerts.check(ctx, time.Now())
 	}
-	if err := s.clean(ctx, began); err != nil {
+	if err := errors.Join(told, s.clean(ctx, began)); err != nil {
 		return 0, err
 	}
 	if r.More {

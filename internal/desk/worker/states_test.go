@@ -29,6 +29,7 @@ type keeping struct {
 	took         time.Duration
 	trims        []time.Duration // idle
 	gone         []int64         // of the next trims
+	trimErr      error
 	flips        []state.Flip
 	denials      []state.Denial
 	compared     []state.Comparison
@@ -57,7 +58,7 @@ func (k keeper) Trim(_ context.Context, idle, _ time.Duration) (gone int64, err 
 	if len(k.gone) > 0 {
 		gone, k.gone = k.gone[0], k.gone[1:]
 	}
-	return gone, nil
+	return gone, k.trimErr
 }
 
 func (k *keeping) Flips(_ context.Context, q state.FlipQuery) ([]state.Flip, state.Mark, error) {
@@ -207,6 +208,27 @@ func TestStates_IdleOnesAreRemoved(t *testing.T) {
 		}
 		stop()
 	})
+}
+
+// A table that cannot be trimmed silences no alert, and alerts that cannot be told keep no old rows.
+func TestStates_AlertsAndTrimAreApart(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		trim, ledger error
+		told, trims  int
+	}{"no trim": {trim: errAlertLedger, told: 1, trims: 1}, "no alert": {ledger: errAlertLedger, trims: 1}} {
+		k, b, in := &keeping{rounds: map[string]int{}, trimErr: c.trim, storedBefore: time.Now()}, newAlertLedger(), &alertInbox{}
+		k.denials = []state.Denial{{Path: "p", StoredAt: time.Now()}}
+		s := NewStates(StatesConfig{Holder: "a", Metrics: NewStateMetrics(prometheus.NewRegistry())}, keeper{k, "a"}, b, NewStateAlerts(state.Watch{}, 0, k, b, in), zerolog.Nop())
+		s.until = time.Now().Add(statesLease) // it has the duty
+		b.err = c.ledger
+		if _, err := s.round(t.Context()); !errors.Is(err, errAlertLedger) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if told, trims := len(in.take()), len(k.trimmed()); told != c.told || trims != c.trims {
+			t.Errorf("%s: %d told, %d trims", name, told, trims)
+		}
+	}
 }
 
 func flipped(id int64, subject, path string, stored time.Time) state.Flip {
