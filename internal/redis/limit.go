@@ -46,6 +46,8 @@ type Limit struct {
 	log      zerolog.Logger
 	low      atomic.Int64           // the low limit that was in force at the last call
 	failure  atomic.Pointer[string] // code of the last failure
+	end      context.CancelFunc     // ends the trials
+	ended    chan struct{}          // closed when they ended
 }
 
 // answer is what the script returns.
@@ -56,7 +58,7 @@ type answer struct {
 	at      int64 // the server's time, in microseconds
 }
 
-// NewLimit prepares a limit. It dials nobody. The error has no text of the URL.
+// NewLimit prepares a limit. It dials nobody. The error has no text of the URL. After it there has to be a Close.
 func NewLimit(cfg Config, of LimitConfig, log zerolog.Logger) (*Limit, error) {
 	client, err := open(cfg)
 	if err != nil {
@@ -74,7 +76,27 @@ func NewLimit(cfg Config, of LimitConfig, log zerolog.Logger) (*Limit, error) {
 		IsExcluded:    func(err error) bool { return errors.Is(err, errEnded) },
 		OnStateChange: l.changed,
 	})
+	ctx, end := context.WithCancel(context.Background())
+	l.end, l.ended = end, make(chan struct{})
+	go l.try(ctx)
 	return l, nil
+}
+
+// try calls for no rows while the breaker is not closed. A program that writes nothing notices so that Redis is back.
+func (l *Limit) try(ctx context.Context) {
+	defer close(l.ended)
+	tick := time.NewTicker(pause / (2 * trials))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if l.State() != Closed {
+			_, _, _ = l.Ask(ctx, true, 0, 0) // the breaker counts how it ends
+		}
+	}
 }
 
 // The breaker opens after calls within a window of which half failed, for a pause. Then it tries.
@@ -150,10 +172,10 @@ var states = map[gobreaker.State]string{gobreaker.StateClosed: Closed, gobreaker
 // State returns the state of the breaker.
 func (l *Limit) State() string { return states[l.breaker.State()] }
 
-// changed tells when Redis was lost and found.
-func (l *Limit) changed(_ string, _, to gobreaker.State) {
-	switch to {
-	case gobreaker.StateOpen:
+// changed tells when Redis was lost and found. Trials that fail meanwhile are not told.
+func (l *Limit) changed(_ string, from, to gobreaker.State) {
+	switch {
+	case from == gobreaker.StateClosed:
 		code := ""
 		if last := l.failure.Load(); last != nil {
 			code = *last
@@ -161,11 +183,14 @@ func (l *Limit) changed(_ string, _, to gobreaker.State) {
 		l.log.Warn().Str("code", code).
 			Str("hint", "the default and bulk lanes, replays and restores wait until Redis answers; run docket check").
 			Msg("limits away")
-	case gobreaker.StateClosed:
+	case to == gobreaker.StateClosed:
 		l.log.Info().Msg("limits back")
-	case gobreaker.StateHalfOpen:
 	}
 }
 
-// Close ends all connections.
-func (l *Limit) Close() { _ = l.client.Close() }
+// Close ends the trials and all connections.
+func (l *Limit) Close() {
+	l.end()
+	<-l.ended
+	_ = l.client.Close() // nothing is left to be said to the server
+}

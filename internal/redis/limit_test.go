@@ -215,6 +215,7 @@ func TestLimit_BreakerOpensAndCloses(t *testing.T) {
 	if fine.Load() != 5 || failed.Load() != 5 {
 		t.Errorf("told of %d fine calls and %d failed ones", fine.Load(), failed.Load())
 	}
+	l.Close() // its trials write to the log, too
 	if text := buffer.String(); !strings.Contains(text, `"code":"OOM"`) || !strings.Contains(text, "limits away") || strings.Contains(text, "hunter2") {
 		t.Errorf("log %s", text)
 	}

@@ -5,6 +5,7 @@
 --
 -- ARGV: rows wanted, the least of them, 1 for a low lane, limit, low limit, burst; then from, to and low limit of each
 -- entry of the calendar, in hours of the server's clock.
+-- A call for 0 rows takes nothing, and tries whether the server can count.
 -- Returns: rows granted, milliseconds to wait if that is 0, the low limit in force, the server's time in microseconds.
 
 local time = redis.call('TIME')
