@@ -42,7 +42,7 @@ const (
 )
 
 // home publishes every decision and answers nil only when each of them is acknowledged.
-func (u *upload) home(ctx context.Context) *refusal {
+func (u *upload) home(ctx context.Context) (refused *refusal) {
 	c, t := u.collector, u.tools
 	alone := u.alone()
 	if refused := u.take(u.forHomes(alone)); refused != nil {
@@ -51,6 +51,11 @@ func (u *upload) home(ctx context.Context) *refusal {
 	}
 	now := c.now()
 	t.begin(len(u.parts))
+	defer func() {
+		if refused != nil {
+			u.unpay()
+		}
+	}()
 	if traceparent := u.trace.Traceparent(); traceparent != "" {
 		u.headers = []kgo.RecordHeader{{Key: "traceparent", Value: []byte(traceparent)}}
 	}
@@ -301,6 +306,7 @@ func (t *tools) begin(n int) {
 	t.sending = slices.Grow(t.sending[:0], n)
 	t.outgoing = slices.Grow(t.outgoing[:0], n)
 	t.keys = t.keys[:0]
+	t.paid.Reset()
 }
 
 // zipperBytes is what a compressor takes.

@@ -47,11 +47,18 @@ func (u *upload) routes(now time.Time) func(*decision.Part) string {
 		if part.Err != nil {
 			return u.meant(part)
 		}
-		lane, shaped := c.router.Route(u.sender, &part.Log, now)
+		lane, shaped := c.router.Route(u.sender, &part.Log, now, &u.tools.paid)
 		if shaped != "" {
 			c.metrics.shaped.WithLabelValues(shaped).Inc()
 		}
 		return c.topicOf(lane)
+	}
+}
+
+// unpay gives back what the decisions of the upload paid from shares. Its client sends it again.
+func (u *upload) unpay() {
+	if c := u.collector; c.router != nil {
+		c.router.Return(&u.tools.paid, c.now())
 	}
 }
 

@@ -343,3 +343,24 @@ func TestLanes_OrderIsKeptWithinALane(t *testing.T) {
 		t.Errorf("%d of 200", all)
 	}
 }
+
+// TestLanes_UploadThatKafkaRefusedSpendsNoShare: OPA sends such an upload again and again while Kafka is away.
+func TestLanes_UploadThatKafkaRefusedSpendsNoShare(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withLanes(t, "verdict=denied", "client=1/s;urgent=1/s"))
+	var parts []string
+	for i := range 10 {
+		parts = append(parts, decided(fmt.Sprint("allowed-", i), "shop", true), decided(fmt.Sprint("denied-", i), "shop", false))
+	}
+	upload := strings.Join(parts, "\n")
+	w.kafka.answer = func(*kgo.Record) error { return kerr.UnknownTopicOrPartition }
+	for range 30 {
+		if code := w.postAlone(t, upload); code != http.StatusServiceUnavailable {
+			t.Fatalf("answered %d", code)
+		}
+	}
+	w.kafka.answer = nil
+	if code := w.postAlone(t, upload); code != http.StatusOK || len(w.kafka.in(bulkTopic)) > 0 || len(w.kafka.in(urgentTopic)) != 10 || len(w.kafka.in(logs)) != 10 {
+		t.Errorf("answered %d; %d urgent, %d default, %d bulk", code, len(w.kafka.in(urgentTopic)), len(w.kafka.in(logs)), len(w.kafka.in(bulkTopic)))
+	}
+}

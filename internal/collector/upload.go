@@ -11,6 +11,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"docket/internal/collector/routing"
 	"docket/internal/record/decision"
 	"docket/internal/service/telemetry"
 )
@@ -41,6 +42,7 @@ type tools struct {
 	sending  []*kgo.Record
 	outgoing []outgoing
 	keys     []byte
+	paid     routing.Paid
 }
 
 var allTools = sync.Pool{New: func() any { return new(tools) }}
@@ -168,6 +170,7 @@ func (u *upload) end() {
 		clear(t.records)
 		clear(t.sending)
 		clear(t.outgoing)
+		t.paid.Reset()
 		if cap(t.records) <= mostTools && cap(t.keys) <= mostKept {
 			allTools.Put(t)
 		}

@@ -14,7 +14,8 @@
 //     invents a value for each decision has one share in all.
 //   - A value settles once it occurred [settledAfter] times while it was watched. Then it has its own bucket, and nobody
 //     else draws from that. It loses it only to a value with more decisions in the last minutes.
-//   - A decision without the label counts as one more value. To leave the label out gains nothing.
+//   - A decision without the label counts as one more value. To leave the label out gains nothing. The urgent share that
+//     no setting gives to a label is the exception: it is by the label that OPA sets, or else by client.
 //   - Memory is bounded: [mostValues] settled values, as many candidates, [mostClients] clients, and names of 256 bytes.
 //
 // These do not hold: a client that repeats each of its invented values has up to [mostValues] shares. A client that uploads

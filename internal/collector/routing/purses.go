@@ -35,6 +35,9 @@ func (p *purse) has(now time.Time) bool { return p.bucket.TokensAt(now) >= 1 }
 
 func (p *purse) take(now time.Time) { p.bucket.AllowN(now, 1) }
 
+// give puts back what a take took. The bucket gets no fuller than full: that is looked at with the next call.
+func (p *purse) give(now time.Time) { p.bucket.AllowN(now, -1) }
+
 // shape notes that a decision of a client went to a lower lane.
 func (p *purse) shape(client string, now time.Time) {
 	p.shaped++
@@ -49,6 +52,7 @@ type purses struct {
 	common     map[string]*purse // of newcomers, by client
 	rest       *purse            // of newcomers of all clients beyond mostClients
 	most       int               // clients
+	unnamed    bool              // a decision without the label belongs to its client
 	swept      time.Time
 }
 
@@ -64,7 +68,7 @@ func (p *purses) open(value string, newcomer bool) *purse {
 
 // of counts a decision and returns the purse that it is paid from.
 func (p *purses) of(value, client string, now time.Time) *purse {
-	if p.label == "" { // the share of clients, whose names nobody invents
+	if p.label == "" || value == "" && p.unnamed { // the share of clients, whose names nobody invents
 		return p.newcomers(client, now)
 	}
 	value = bounded(value)

@@ -62,6 +62,10 @@ type use struct {
 // forgetting is after how long a decision counts half, in the counts that decide which values are settled.
 const forgetting = time.Minute
 
+// labelOfOPA is the label that each OPA sets to a value of its own. It names the sender of an urgent decision where no share
+// says who senders are.
+const labelOfOPA = "id"
+
 // New returns a router whose shares are all unused.
 func New(cfg Config, now time.Time) *Router {
 	r := &Router{cfg: cfg, halving: now.Add(forgetting)}
@@ -76,7 +80,12 @@ func New(cfg Config, now time.Time) *Router {
 		for _, sender := range cfg.Shares.Senders {
 			s.label = cmp.Or(s.label, sender.label)
 		}
+		nobody := len(cfg.Shares.Senders) == 0
+		if nobody {
+			s.label = labelOfOPA
+		}
 		r.urgent = newPurses(s, mostValues, mostClients)
+		r.urgent.unnamed = nobody
 		for _, c := range cfg.Rules.conditions {
 			for i := range c.values {
 				watch(SettingUrgent, c.entry, 1+i, c.name)
@@ -98,9 +107,34 @@ func (r *Router) Meant(l *decision.Log) lanes.Lane {
 	return Decide(r.urgent != nil && r.cfg.Rules.Match(l), false, false)
 }
 
-// Route returns the lane of a decision that a client uploads at a time, and pays for it from the shares. It also
-// returns the rule of the share that sent it to a lower lane, empty for none. If two did, it is the one that chose the lane.
-func (r *Router) Route(client string, l *decision.Log, now time.Time) (lane lanes.Lane, shaped string) {
+// Paid is what the decisions of one upload paid from shares. The zero value is nothing.
+type Paid struct{ purses []*purse }
+
+// Reset forgets what was paid, and keeps its memory.
+func (p *Paid) Reset() {
+	clear(p.purses)
+	p.purses = p.purses[:0]
+}
+
+func (p *Paid) pay(from *purse, now time.Time) {
+	from.take(now)
+	p.purses = append(p.purses, from)
+}
+
+// Return gives back what was paid. It is for an upload that its client has to send again, and pays for then.
+func (r *Router) Return(paid *Paid, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range paid.purses {
+		p.give(now)
+	}
+	paid.Reset()
+}
+
+// Route returns the lane of a decision that a client uploads at a time, pays for it from the shares, and notes that in
+// paid. It also returns the rule of the share that sent it to a lower lane, empty for none. If two did, it is the one that
+// chose the lane.
+func (r *Router) Route(client string, l *decision.Log, now time.Time, paid *Paid) (lane lanes.Lane, shaped string) {
 	if len(r.uses) == 0 {
 		return lanes.Default, ""
 	}
@@ -111,14 +145,14 @@ func (r *Router) Route(client string, l *decision.Log, now time.Time) (lane lane
 	if urgent {
 		p := r.urgent.of(r.urgent.sender(l), client, now)
 		if overUrgent = !p.has(now); !overUrgent {
-			p.take(now)
+			paid.pay(p, now)
 			r.meets(l, now)
 			return Decide(urgent, overUrgent, false), ""
 		}
 		p.shape(client, now)
 		shaped = RuleUrgent
 	}
-	over := r.over(client, l, now)
+	over := r.over(client, l, now, paid)
 	if over != "" {
 		shaped = over
 	}
@@ -162,7 +196,7 @@ func (r *Router) met(i int, value string, now time.Time) {
 
 // over pays a decision from all shares of its sender. If one of them is empty, it pays from none, and returns the rule of
 // that share.
-func (r *Router) over(client string, l *decision.Log, now time.Time) (rule string) {
+func (r *Router) over(client string, l *decision.Log, now time.Time, paid *Paid) (rule string) {
 	r.paying = r.paying[:0]
 	for i, s := range r.senders {
 		value := s.sender(l)
@@ -178,7 +212,7 @@ func (r *Router) over(client string, l *decision.Log, now time.Time) (rule strin
 	}
 	if rule == "" {
 		for _, p := range r.paying {
-			p.take(now)
+			paid.pay(p, now)
 		}
 	}
 	return rule

@@ -2,6 +2,7 @@ package routing
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -28,7 +29,7 @@ func count(r *Router, n int, client string, fields string, t testing.TB, now tim
 	by, shaped = map[lanes.Lane]int{}, map[string]int{}
 	l := logOf(t, fields)
 	for range n {
-		lane, rule := r.Route(client, l, now)
+		lane, rule := r.Route(client, l, now, new(Paid))
 		by[lane]++
 		if rule != "" {
 			shaped[rule]++
@@ -138,7 +139,7 @@ func TestRouter_ClientShareHoldsWhateverIsInvented(t *testing.T) {
 	r := routed(t, "", "label:id=10/s;client=20/s")
 	passed := 0
 	for i := range 20_000 {
-		if lane, _ := r.Route("inventor", logOf(t, fmt.Sprintf(`"labels":{"id":"x%d"}`, i/20)), start); lane == lanes.Default {
+		if lane, _ := r.Route("inventor", logOf(t, fmt.Sprintf(`"labels":{"id":"x%d"}`, i/20)), start, new(Paid)); lane == lanes.Default {
 			passed++
 		}
 	}
@@ -249,7 +250,8 @@ func TestRouter_UrgentDecisionsUseShares(t *testing.T) {
 func TestRouter_RoutesWithoutMemory(t *testing.T) {
 	for name, fields := range map[string]string{"urgent": `"path":"admin/x","result":false`, "not": `"path":"shop","result":true`} {
 		r, l := routed(t, "verdict=denied;path=paymnts/*,admin/*;label:tenant=acme", "label:id=1000/s;client=1000/s"), logOf(t, fields)
-		if n := testing.AllocsPerRun(100, func() { r.Route("it", l, start) }); n > 0 {
+		var paid Paid
+		if n := testing.AllocsPerRun(100, func() { r.Route("it", l, start, &paid); paid.Reset() }); n > 0 {
 			t.Errorf("%s: %v allocations", name, n)
 		}
 	}
@@ -301,7 +303,7 @@ func TestRouter_IsSafeForConcurrentUse(t *testing.T) {
 		all.Go(func() {
 			for i := range 500 {
 				now := start.Add(time.Duration(i) * time.Second)
-				r.Route(fmt.Sprint(i%3), l, now)
+				r.Route(fmt.Sprint(i%3), l, now, new(Paid))
 				r.Meant(l)
 				r.NewlyIdle(now)
 				r.Status(now)
@@ -311,11 +313,75 @@ func TestRouter_IsSafeForConcurrentUse(t *testing.T) {
 	all.Wait()
 }
 
+// TestRouter_ReturnedIsUnspent has an upload with decisions of all kinds come three times, and Kafka refuse it twice.
+func TestRouter_ReturnedIsUnspent(t *testing.T) {
+	t.Parallel()
+	r := routed(t, "verdict=denied", "label:id=1/s;client=2/s;urgent=1/s")
+	settle(r, "it", fromShop+"true", t, start)
+	upload := func() (paid Paid, by map[lanes.Lane]int) {
+		by = map[lanes.Lane]int{}
+		for _, result := range []string{"true", "false"} {
+			l := logOf(t, fromShop+result)
+			for range 10 {
+				lane, _ := r.Route("it", l, start, &paid)
+				by[lane]++
+			}
+		}
+		return paid, by
+	}
+	want := map[lanes.Lane]int{lanes.Default: 10, lanes.Urgent: 10}
+	for range 3 {
+		paid, by := upload()
+		if !maps.Equal(by, want) {
+			t.Fatalf("lanes %v, want %v", by, want)
+		}
+		r.Return(&paid, start)
+		r.Return(&paid, start) // a second time gives nothing
+	}
+	if _, by := upload(); !maps.Equal(by, want) {
+		t.Fatalf("lanes %v, want %v", by, want)
+	}
+	if _, by := upload(); by[lanes.Bulk] != 20 {
+		t.Errorf("lanes %v of an upload beyond the shares", by)
+	}
+}
+
+// TestRouter_ReturnFillsNoBucketBeyondFull gives back long after the bucket is full again.
+func TestRouter_ReturnFillsNoBucketBeyondFull(t *testing.T) {
+	t.Parallel()
+	r, l := routed(t, "", "client=1/s"), logOf(t, fromShop+"true")
+	var paid Paid
+	for range 10 {
+		r.Route("it", l, start, &paid)
+	}
+	later := start.Add(time.Hour)
+	r.Return(&paid, later)
+	if by, _ := count(r, 30, "it", fromShop+"true", t, later.Add(time.Nanosecond)); by[lanes.Default] != burstOf(1) {
+		t.Errorf("lanes %v", by)
+	}
+}
+
+// TestRouter_UrgentShareIsOfEachOPA: without a share of senders, a storm of one OPA leaves others of the same client urgent.
+func TestRouter_UrgentShareIsOfEachOPA(t *testing.T) {
+	t.Parallel()
+	r := routed(t, "verdict=denied", "urgent=1/s")
+	settle(r, "proxy", fromShop+"false", t, start)
+	settle(r, "proxy", fromBank+"false", t, start)
+	if by, shaped := count(r, 100, "proxy", fromShop+"false", t, start); by[lanes.Urgent] != 10 || shaped[RuleUrgent] != 90 {
+		t.Errorf("the storm: %v %v", by, shaped)
+	}
+	if by, _ := count(r, 5, "proxy", fromBank+"false", t, start); by[lanes.Urgent] != 5 {
+		t.Errorf("the other: %v", by)
+	}
+}
+
 func BenchmarkRoute(b *testing.B) {
+	var paid Paid
 	r := routed(b, "verdict=denied,error;path=admin/*;label:tenant=other", "label:id=1000000/s;label:tenant=10000000/s")
 	l := logOf(b, `"labels":{"app":"opa","id":"00000011-1d3c-4f0e-9a3b-000000000001","tenant":"acme","version":"1.4.2"},"path":"http/authz/allow","result":{"allow":true}`)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		r.Route("name opa", l, start.Add(time.Duration(i)*time.Microsecond))
+		r.Route("name opa", l, start.Add(time.Duration(i)*time.Microsecond), &paid)
+		paid.Reset()
 	}
 }
