@@ -3,6 +3,7 @@
 package sim
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"strings"
 
@@ -79,6 +80,18 @@ func (s *schedule) lanesDrawn() {
 	for i := range s.Arrivals {
 		s.Arrivals[i].Lane = d.IntN(len(s.Lanes) + 1)
 	}
+}
+
+// limitDrawn limits the rows of a third of the schedules, with and without lanes, to so few that writes wait in the middle of
+// other faults. It has dice of its own, as lanes have.
+func (s *schedule) limitDrawn() {
+	d := dice{rand.New(rand.NewPCG(s.Seed, 0x11317))}
+	if s.Limited = d.IntN(3) == 0; !s.Limited {
+		return
+	}
+	rows := one(d, 200, 500)
+	s.Settings = append(s.Settings, fmt.Sprintf("DOCKET_LIMIT_ROWS=%d", rows), fmt.Sprintf("DOCKET_LIMIT_LOW_ROWS=%d", rows/2),
+		fmt.Sprintf("DOCKET_LIMIT_BURST=%d", one(d, 1, 3, rows/10)))
 }
 
 // offsetsOf adds the offsets of all lanes.

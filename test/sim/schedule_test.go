@@ -30,6 +30,7 @@ type schedule struct {
 	MaxEntered int      // limit of a client's dead letters in an hour; 0: none
 	Settings   []string // of all processes
 	Lanes      []string // beside the default one
+	Limited    bool     // rows a second are limited
 	NoSpool    []bool   // by slot: no spool
 	Rests      []string // by slot: the pause before the first replay of its parked records, as during a change of settings
 	Starts     []time.Duration
@@ -137,6 +138,7 @@ func plan(seed uint64) *schedule {
 	slices.SortStableFunc(s.Events, func(a, b event) int { return cmp.Compare(a.At, b.At) })
 	s.floods()
 	s.lanesDrawn()
+	s.limitDrawn()
 	s.rulings()
 	return s
 }

@@ -20,13 +20,19 @@ import (
 // promised minute, and the time in which the group notices a lost member.
 const patience = 60*time.Second + 2*longestRest
 
+// limitedPatience comes on top with a limit: a replayer has a twentieth of the rows of schedule.limitDrawn.
+const limitedPatience = time.Minute
+
 const glance = 100 * time.Millisecond
 
 // settle waits until everything has its last home.
 func (w *world) settle() {
 	from := time.Now()
 	var restarted time.Time
-	swept := false
+	swept, allowed := false, patience
+	if w.plan.Limited {
+		allowed += limitedPatience
+	}
 	for {
 		why := w.unsettled()
 		if why == "" && w.plan.Desks > 0 && w.plan.Sweep && !swept {
@@ -41,7 +47,7 @@ func (w *world) settle() {
 		if why == "" {
 			break
 		}
-		if time.Since(from) > patience {
+		if time.Since(from) > allowed {
 			w.found("I14: not settled in time: " + why)
 			return
 		}
