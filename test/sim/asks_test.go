@@ -133,7 +133,10 @@ func (w *world) moved(ev *evidence) (all []verify.Forwarded) {
 		}
 	}
 	for _, p := range w.putBack {
-		all = append(all, verify.Forwarded{Place: p.at, Home: home.DeadLetter, FailedAt: p.since, Stamp: p.stamp})
+		all = append(all, verify.Forwarded{
+			Place: p.at, Home: home.DeadLetter, FailedAt: p.since, Stamp: p.found.Stamp,
+			Found: p.found.Topic, At: verify.Position{Partition: p.found.Partition, Offset: p.found.Offset},
+		})
 	}
 	return all
 }
@@ -141,6 +144,6 @@ func (w *world) moved(ev *evidence) (all []verify.Forwarded) {
 // putBack is a dead letter's record on a source topic.
 type putBack struct {
 	at    verify.Place
-	since time.Time // it failed first; zero: not known
-	stamp time.Time // it was in its dead-letter topic; it was in a spool before
+	since time.Time    // it failed first; zero: not known
+	found ledger.Found // in its dead-letter topic; it was in a spool before
 }
