@@ -122,37 +122,57 @@ func emptyLow(y *system) []Bound {
 	}
 }
 
-// redisGone cuts Redis off under load.
+// redisGone cuts Redis off under load: from one of two workers, and then from both.
 func redisGone(y *system) []Bound {
-	wire, url := y.wired("redis", y.redis())
+	redis := y.redis()
+	one, oneURL := y.wired("redis", redis)
+	both, bothURL := y.wired("redis", redis)
 	const token = "a-token-of-an-auditor"
-	desk := y.start("desk", append(limits(url), "DOCKET_DESK_API_TOKENS=auditor:auditor:"+token)...)
+	desk := y.start("desk", append(limits(bothURL), "DOCKET_DESK_API_TOKENS=auditor:auditor:"+token)...)
 	desk.awaitReady()
-	worker := y.consume(limits(url)...)
-	workers := []*program{worker}
-	now, low := y.offering(urgent, 80), y.offering(byDefault, 200)
+	alone, other := y.consume(limits(oneURL)...), y.consume(limits(bothURL)...)
+	workers := []*program{alone, other}
+	now, low := y.offering(urgent, 80), y.offering(byDefault, 400)
 	unwatch := now.watched(roughly)
 	defer unwatch()
-	y.until("both lanes have rows", func() bool { return y.lane(urgent) > 50 && y.lane(byDefault) > 200 })
-	wire.cut()
-	y.until("the low lanes wait for Redis", func() bool { return has(worker.reasons(), "limits_away") })
+	y.until("both workers have a part of each lane", func() bool { return granted(workers[:1], "low") > 100 && granted(workers[1:], "low") > 100 })
+	away := func(w *program) bool { return has(w.reasons(), "limits_away") }
+	waiting := func(of ...*program) {
+		for _, w := range of {
+			y.until("the low lanes wait for Redis", func() bool { return away(w) })
+		}
+	}
+
+	one.cut()
+	waiting(alone)
+	fine := granted([]*program{alone}, "low")
+	most, _ := y.grants(length(10*time.Second), "low", workers...)
+	leaked := granted([]*program{alone}, "low") - fine
+
+	both.cut()
+	waiting(other)
+	low.end() // what waits is enough, and has to be stored at the end
 	now.forget()
 	before, from := granted(workers, "low"), y.committed(byDefault)
-	all, of := y.grants(length(15*time.Second), "urgent", worker)
+	all, of := y.grants(length(15*time.Second), "urgent", workers...)
 	passed, ahead := granted(workers, "low")-before, y.committed(byDefault)-from
-	status, _ := worker.readiness()
+	status, _ := alone.readiness()
 	reads, _ := y.lookUp(desk, token, length(5*time.Second))
 	delays, _ := now.state()
-	wire.restore(y)
+
+	one.restore(y)
+	both.restore(y)
 	y.until("the low lanes go on", func() bool { return granted(workers, "low") > before })
-	low.end()
 	now.end()
 	now.awaitSeen()
 	y.settled(low, now)
 	return []Bound{
-		Exactly("rows of the low lanes that were granted meanwhile", passed, 0, "rows"),
-		// Three turns may have been granted before, and not be committed yet.
-		AtMost("offsets of the low lane that were committed meanwhile", float64(ahead), 3*burst, "offsets"),
+		Exactly("rows of the low lanes that a worker was granted while it alone was cut off", leaked, 0, "rows"),
+		// It has half of the partitions, and so half of what the low lanes leave free.
+		AtMost("most rows granted within a second meanwhile", MostWithin(most, time.Second), allRows+burst+(allRows-lowRows)/2, "rows").ByTime(),
+		Exactly("rows of the low lanes that were granted while Redis was gone", passed, 0, "rows"),
+		// Three turns of each may have been granted before, and not be committed yet.
+		AtMost("offsets of the low lane that were committed meanwhile", float64(ahead), 2*3*burst, "offsets"),
 		AtLeast("urgent rows granted a second", Rate(of), 0.95*80, "rows/s").ByTime(),
 		AtMost("p95 from the producer to the row, urgent", Quantile(delays, 0.95), 1000, "ms").ByTime(),
 		AtMost("most rows granted within a second", MostWithin(all, time.Second), allRows+burst, "rows").ByTime(), // workers count a grant when they hear of it

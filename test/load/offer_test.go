@@ -27,6 +27,7 @@ type offer struct {
 	mu      sync.Mutex
 	sent    map[string]time.Time     // by id, not yet seen in the table
 	delays  map[string]time.Duration // from the call of the producer to the row
+	from    time.Time                // what was sent before is not measured
 	count   int
 	failure error
 }
@@ -133,7 +134,9 @@ func (o *offer) look(ctx context.Context, conn *pgx.Conn) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, id := range found {
-		o.delays[id] = now.Sub(o.sent[id])
+		if sent := o.sent[id]; !sent.Before(o.from) {
+			o.delays[id] = now.Sub(sent)
+		}
 		delete(o.sent, id)
 	}
 	return nil
@@ -149,11 +152,12 @@ func (o *offer) state() (delays []time.Duration, unseen int) {
 	return delays, len(o.sent)
 }
 
-// forget leaves out what was seen so far.
+// forget leaves out what was sent so far.
 func (o *offer) forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	clear(o.delays)
+	o.from = time.Now()
 }
 
 // all returns the ids that were sent.
