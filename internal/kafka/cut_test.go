@@ -80,6 +80,9 @@ func TestCutLog_HintHelps(t *testing.T) {
 		if errors.As(m.Fault(), &f) {
 			hint = f.Hint
 		}
+		if lag := m.Lag(); len(lag) != 1 || !lag[0].Stuck {
+			t.Errorf("lag %+v of a log that cannot be read", lag)
+		}
 		m.end()
 		if n := seen.len(); n > 0 {
 			t.Fatalf("%d records were read from a log that was cut", n)
@@ -96,6 +99,9 @@ func TestCutLog_HintHelps(t *testing.T) {
 	})
 	if err := m.Fault(); err != nil {
 		t.Error(err)
+	}
+	if lag := m.Lag(); len(lag) != 1 || lag[0].Stuck {
+		t.Errorf("lag %+v afterwards", lag)
 	}
 }
 

@@ -311,6 +311,8 @@ type PartitionLag struct {
 	Lag       int64 // records between the committed offset and the last readable one
 	// Oldest is the earliest Kafka timestamp of fetched and uncommitted records; zero: there is none.
 	Oldest time.Time
+	// Stuck says that a fault keeps it from being read, until somebody repairs that.
+	Stuck bool
 }
 
 // Lag returns the lag of every assigned partition, from the brokers' last answers.

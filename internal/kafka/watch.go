@@ -110,7 +110,7 @@ func (a *Assignment) heard(fp kgo.FetchPartition) {
 func (a *Assignment) lag() PartitionLag {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return PartitionLag{Topic: a.topic, Partition: a.partition, Lag: max(0, a.end-max(a.committed, a.start, 0)), Oldest: a.oldest()}
+	return PartitionLag{Topic: a.topic, Partition: a.partition, Lag: max(0, a.end-max(a.committed, a.start, 0)), Oldest: a.oldest(), Stuck: a.faulty != nil}
 }
 
 // Bounds returns how far the partition was read. The next taken record has the offset next or a later one. end is one

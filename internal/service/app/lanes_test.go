@@ -49,6 +49,13 @@ func (s *laneSource) behind(records int64, age time.Duration) {
 	}
 }
 
+// stuck sets whether a fault keeps its first partition from being read.
+func (s *laneSource) stuck(is bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lag[0].Stuck = is
+}
+
 // lanesWorld is a consumer with these lanes, each with one assigned partition.
 func lanesWorld(t *testing.T, names string, o Options, env ...string) (*world, map[string]*laneSource) {
 	t.Helper()
@@ -344,6 +351,10 @@ func TestYielding_BesideTheUrgentLane(t *testing.T) {
 		yields(4*time.Second, false, "the urgent partition cannot be read")
 		urgent.set(func(s *fakeSource) { s.fault = &kafka.FaultError{Topic: "decision-logs-urgent", Partition: 1} })
 		yields(300*time.Millisecond, true, "another urgent partition cannot be read")
+		urgent.stuck(true)
+		yields(4*time.Second, false, "two urgent partitions cannot be read")
+		urgent.stuck(false)
+		yields(300*time.Millisecond, true, "one of them again")
 		urgent.set(func(s *fakeSource) { s.fault = &kafka.FaultError{Topic: "decision-logs-urgent", Partition: -1} })
 		yields(4*time.Second, false, "the urgent topic cannot be read")
 		urgent.set(func(s *fakeSource) { s.fault = nil })

@@ -277,7 +277,7 @@ func (s source) Lag() []telemetry.Lag {
 func Lags(lags []kafka.PartitionLag) []telemetry.Lag {
 	all := make([]telemetry.Lag, len(lags))
 	for i, l := range lags {
-		all[i] = telemetry.Lag{Topic: l.Topic, Partition: l.Partition, Records: l.Lag, Oldest: l.Oldest}
+		all[i] = telemetry.Lag{Topic: l.Topic, Partition: l.Partition, Records: l.Lag, Oldest: l.Oldest, Stuck: l.Stuck}
 	}
 	return all
 }

@@ -78,7 +78,7 @@ func (p *Program) behind(s Source, now time.Time) (b lanes.Behind) {
 		holds[place{fault.Topic, fault.Partition}] = true
 	}
 	for _, l := range s.Lag() {
-		if holds[place{l.Topic, l.Partition}] {
+		if l.Stuck || holds[place{l.Topic, l.Partition}] {
 			continue
 		}
 		b.Records += l.Records

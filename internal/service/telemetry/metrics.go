@@ -17,6 +17,7 @@ type Lag struct {
 	Partition int32
 	Records   int64
 	Oldest    time.Time // earliest Kafka timestamp of what was fetched and is not committed; zero: there is none
+	Stuck     bool      // a fault keeps it from being read
 }
 
 // Spool is what the spool holds and did.
