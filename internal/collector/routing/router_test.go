@@ -336,13 +336,27 @@ func TestRouter_ReturnedIsUnspent(t *testing.T) {
 			t.Fatalf("lanes %v, want %v", by, want)
 		}
 		r.Return(&paid, start)
-		r.Return(&paid, start) // a second time gives nothing
 	}
 	if _, by := upload(); !maps.Equal(by, want) {
 		t.Fatalf("lanes %v, want %v", by, want)
 	}
 	if _, by := upload(); by[lanes.Bulk] != 20 {
 		t.Errorf("lanes %v of an upload beyond the shares", by)
+	}
+}
+
+func TestRouter_ReturnGivesOnce(t *testing.T) {
+	t.Parallel()
+	r, l := routed(t, "", "client=1/s"), logOf(t, fromShop+"true")
+	count(r, 5, "it", fromShop+"true", t, start)
+	var paid Paid
+	for range 5 {
+		r.Route("it", l, start, &paid)
+	}
+	r.Return(&paid, start)
+	r.Return(&paid, start)
+	if by, _ := count(r, 10, "it", fromShop+"true", t, start); by[lanes.Default] != 5 {
+		t.Errorf("lanes %v after five of ten were spent", by)
 	}
 }
 
