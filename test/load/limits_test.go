@@ -151,7 +151,7 @@ func redisGone(y *system) []Bound {
 
 	both.cut()
 	waiting(other)
-	low.end() // what waits is enough, and has to be stored at the end
+	low.end() // enough waits, and has to be stored at the end
 	now.forget()
 	before, from := granted(workers, "low"), y.committed(byDefault)
 	all, of := y.grants(length(15*time.Second), "urgent", workers...)

@@ -27,7 +27,7 @@ type offer struct {
 	mu      sync.Mutex
 	sent    map[string]time.Time     // by id, not yet seen in the table
 	delays  map[string]time.Duration // from the call of the producer to the row
-	from    time.Time                // what was sent before is not measured
+	from    time.Time                // nothing is measured that was sent before
 	count   int
 	failure error
 }

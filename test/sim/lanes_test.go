@@ -82,8 +82,8 @@ func (s *schedule) lanesDrawn() {
 	}
 }
 
-// limitDrawn limits the rows of a third of the schedules, with and without lanes, to so few that writes wait in the middle of
-// other faults. It has dice of its own, as lanes have.
+// limitDrawn limits the rows of a third of the schedules, with and without lanes. They are so few that writes wait in the
+// middle of other faults. It has dice of its own, as lanes have.
 func (s *schedule) limitDrawn() {
 	d := dice{rand.New(rand.NewPCG(s.Seed, 0x11317))}
 	if s.Limited = d.IntN(3) == 0; !s.Limited {
