@@ -94,7 +94,7 @@ func (f *Fold) Unknown() []Key {
 	return keys
 }
 
-// Size is the number of keys that the fold has.
+// Size is the number of keys that the fold has, and of paths with decisions that have no state.
 func (f *Fold) Size() int { return f.size }
 
 // Add folds the next decision, in the order of storing. The state of its key must be known to the fold, if it has one.
@@ -106,9 +106,21 @@ func (f *Fold) Add(d *Decision) {
 	f.Settle()
 }
 
-// Gather takes a decision of the span. It keeps nothing of the row's bytes.
-func (f *Fold) Gather(r Row) {
-	s := f.of(f.path(r.Path), r.Subject)
+// Gather takes a decision of the span, and says why it has no state; empty: it has one. It keeps nothing of the row's
+// bytes. A decision without a state counts for the denials and rates of its path.
+func (f *Fold) Gather(r Row) (skip string) {
+	skip = r.skip()
+	switch {
+	case len(r.Path) == 0 || len(r.Path) > MostKey:
+	case skip != "":
+		f.hold(f.stateless(f.path(r.Path)), r)
+	default:
+		f.hold(f.of(f.path(r.Path), r.Subject), r)
+	}
+	return skip
+}
+
+func (f *Fold) hold(s *folded, r Row) {
 	if s.held == 0 {
 		f.touched = append(f.touched, s)
 	}
@@ -185,7 +197,10 @@ func (f *Fold) settle(s *folded) {
 	for i := range all {
 		s.path.count(&all[i])
 	}
-	if s.full {
+	switch {
+	case s == s.path.stateless:
+		return
+	case s.full:
 		f.Counts.Full += int64(len(all))
 		return
 	}
@@ -220,7 +235,7 @@ func (f *Fold) inOrder(s *folded) []held {
 func (f *Fold) admit() {
 	var fresh []*folded
 	for _, s := range f.touched {
-		if s.Decisions == 0 && !s.full {
+		if s.Decisions == 0 && !s.full && s != s.path.stateless {
 			fresh = append(fresh, s)
 		}
 	}
@@ -258,6 +273,15 @@ func (f *Fold) of(p *pathFold, subject []byte) *folded {
 		f.size++
 	}
 	return s
+}
+
+// stateless returns what holds the decisions of a path that have no state. Paths without states take memory, too.
+func (f *Fold) stateless(p *pathFold) *folded {
+	if p.stateless == nil {
+		p.stateless = &folded{path: p}
+		f.size++
+	}
+	return p.stateless
 }
 
 // Changed returns the states that changed, in the order of their keys, and how many of them are new.
@@ -313,6 +337,19 @@ type Row struct {
 	Subject, Path, ID []byte
 	Time, StoredAt    int64 // microseconds since 1970
 	Said              *Said
+}
+
+// skip says why a decision has no state; empty: it has one.
+func (r *Row) skip() string {
+	switch {
+	case len(r.Path) == 0:
+		return SkipNoPath
+	case len(r.Subject) == 0:
+		return SkipNoSubject
+	case len(r.Subject) > MostKey || len(r.Path) > MostKey:
+		return SkipTooLong
+	}
+	return ""
 }
 
 // Said is the part of a decision that many have in common.

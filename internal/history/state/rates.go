@@ -42,11 +42,12 @@ type Comparison struct {
 
 // pathFold is what a fold has for a path.
 type pathFold struct {
-	name   string
-	states map[string]*folded // by subject
-	denied *order             // the first denied decision; nil: none
-	rates  map[string]*rated  // by revision
-	last   *rated
+	name      string
+	states    map[string]*folded // by subject
+	stateless *folded            // decisions without a state; nil: none yet
+	denied    *order             // the first denied decision; nil: none
+	rates     map[string]*rated  // by revision
+	last      *rated
 }
 
 // rated is a [Rate] with times as they are read.

@@ -2,6 +2,7 @@ package state
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -133,6 +134,39 @@ func TestChanges_ByWhatChanged(t *testing.T) {
 		f.Add(&test.next)
 		if c := f.Changes(); len(c.New) != 0 || len(c.Seen) != test.seen || len(c.Moved) != test.moved {
 			t.Errorf("%s: %d new, %d seen, %d moved", name, len(c.New), len(c.Seen), len(c.Moved))
+		}
+	}
+}
+
+// A decision without a state counts for the alerts, as often as its span does.
+func TestGather_WithoutAStateCounts(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", MostKey+1)
+	for name, test := range map[string]struct {
+		subject, path, skip string
+		counts              bool
+	}{
+		"no subject":   {"", "a/b", SkipNoSubject, true},
+		"long subject": {long, "a/b", SkipTooLong, true},
+		"no path":      {"alice", "", SkipNoPath, false},
+		"long path":    {"alice", long, SkipTooLong, false},
+	} {
+		f := New(nil, 0)
+		d := decided(test.subject, 0, "x", verdict.Denied, "r1")
+		d.Path = test.path
+		f.Gather(rowOf(&d))
+		f.Forget()
+		if skip := f.Gather(rowOf(&d)); skip != test.skip {
+			t.Errorf("%s: skipped as %q", name, skip)
+		}
+		f.Settle()
+		want := result{}
+		if test.counts {
+			want.Denials = []Denial{{test.path, d.Version, d.StoredAt.UTC()}}
+			want.Rates = []Rate{{PathRevision{test.path, "r1"}, d.StoredAt.UTC(), d.StoredAt.UTC(), 0, 1}}
+		}
+		if diff := cmp.Diff(want, resultOf(f)); diff != "" || len(f.Unknown()) > 0 {
+			t.Errorf("%s: -want +got:\n%s", name, diff)
 		}
 	}
 }

@@ -128,6 +128,27 @@ func TestStates_NewsUntilTold(t *testing.T) {
 	}
 }
 
+// Decisions without a subject have no state. Alerts see them all the same.
+func TestStates_NewsWithoutASubject(t *testing.T) {
+	t.Parallel()
+	w := newStated(t, 25)
+	s := w.states(3)
+	w.decide("", "a/b", "r1", true, true, true, true)
+	w.decide("", "a/b", "r2", false, true, false, false)
+	w.settled(s)
+	denials, err := s.Denials(t.Context(), 9)
+	check(t, err)
+	compared, err := s.Revisions(t.Context(), 4, 9)
+	check(t, err)
+	if len(denials) != 1 || denials[0].ID != "s0005" || len(compared) != 2 || compared[1].Denied != 3 || compared[1].Before == nil {
+		t.Errorf("%+v, %+v", denials, compared)
+	}
+	var states int
+	if w.Query(t, `SELECT count(*) FROM decision_states`, &states); states != 0 {
+		t.Errorf("%d states", states)
+	}
+}
+
 // A path that is denied all the time is told once, however long states are kept. One that was not told keeps its age.
 func TestStates_DeniedAllTheTime(t *testing.T) {
 	t.Parallel()

@@ -254,16 +254,14 @@ func (r *followRound) read(ctx context.Context, tx pgx.Tx, sql string, args ...a
 			who = []byte(subject.Host(string(who)))
 		}
 		r.unsure = r.unsure || ambiguous(who)
-		if why := skipped(who, v[atPath]); why != "" {
-			skips[why]++
-			continue
-		}
 		at, okay := microseconds(v[atTime])
 		stored, finite := microseconds(v[atStored])
 		if !okay || !finite {
 			return n, skips, errRowForm
 		}
-		r.fold.Gather(state.Row{Subject: who, Path: v[atPath], ID: v[atID], Time: at, StoredAt: stored, Said: r.of.saidBy(v)})
+		if why := r.fold.Gather(state.Row{Subject: who, Path: v[atPath], ID: v[atID], Time: at, StoredAt: stored, Said: r.of.saidBy(v)}); why != "" {
+			skips[why]++
+		}
 	}
 	return n, skips, rows.Err()
 }
@@ -283,19 +281,6 @@ func microseconds(v []byte) (int64, bool) {
 	}
 	n := int64(binary.BigEndian.Uint64(v)) //nolint:gosec // its bits
 	return n + sinceUnix*1_000_000, n != math.MaxInt64 && n != math.MinInt64
-}
-
-// skipped says why a decision has no state; empty: it has one.
-func skipped(who, path []byte) string {
-	switch {
-	case len(path) == 0:
-		return state.SkipNoPath
-	case len(who) == 0:
-		return state.SkipNoSubject
-	case len(who) > state.MostKey || len(path) > state.MostKey:
-		return state.SkipTooLong
-	}
-	return ""
 }
 
 // saidBy returns the verdict, revision and hash of a row. Most rows say the same as one before.
