@@ -48,6 +48,7 @@ func newChannel(name string, s sender, log zerolog.Logger, results *prometheus.C
 func (c *channel) put(m Message) {
 	c.mu.Lock()
 	if len(c.queue) == queueLength {
+		c.queue[0].result.end(false)
 		c.queue = append(c.queue[:0], c.queue[1:]...)
 		c.results.WithLabelValues(c.name, dropped).Inc()
 	}
@@ -91,9 +92,11 @@ func (c *channel) run(ctx context.Context) {
 // leave counts the undelivered messages.
 func (c *channel) leave() {
 	for {
-		if _, ok := c.take(); !ok {
+		m, ok := c.take()
+		if !ok {
 			return
 		}
+		m.result.end(false)
 		c.results.WithLabelValues(c.name, dropped).Inc()
 	}
 }
@@ -105,6 +108,7 @@ func (c *channel) deliver(ctx context.Context, m Message) {
 			break
 		}
 	}
+	m.result.end(err == nil)
 	switch {
 	case err == nil:
 		c.results.WithLabelValues(c.name, sent).Inc()

@@ -76,12 +76,37 @@ func (c *Channels) Names() []string {
 }
 
 // Send passes a message to every channel. It does not wait. A full channel drops its oldest message, and counts it.
-func (c *Channels) Send(m Message) {
+func (c *Channels) Send(m Message) { c.Deliver(m, func(bool) {}) }
+
+// Deliver is Send, and calls done once: with true as soon as a channel has taken the message, or with false after each
+// has given up. Without channels the log is enough. done is called from any goroutine, and must not wait.
+func (c *Channels) Deliver(m Message, done func(taken bool)) {
 	m = m.tidy()
+	m.result = &result{left: len(c.channels), done: done}
 	m.id, m.at = rand.Text(), time.Now().UTC()
 	c.write(m)
 	for _, ch := range c.channels {
 		ch.put(m)
+	}
+	if len(c.channels) == 0 {
+		done(true)
+	}
+}
+
+// result is how a message fares in its channels.
+type result struct {
+	mu   sync.Mutex
+	left int              // channels that have it still
+	done func(taken bool) // nil: it was called
+}
+
+// end says how the message ended in one channel.
+func (r *result) end(taken bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.left--; r.done != nil && (taken || r.left == 0) {
+		r.done(taken)
+		r.done = nil
 	}
 }
 

@@ -35,8 +35,9 @@ type Message struct {
 	Lines    []string
 	Severity Severity
 
-	id string    // made by Send
-	at time.Time // time of Send
+	id     string    // made by Send
+	at     time.Time // time of Send
+	result *result   // of Deliver
 }
 
 // Limits of a message, in bytes. A chat shows a text of this size at once.

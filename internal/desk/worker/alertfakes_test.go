@@ -132,6 +132,8 @@ func (b *alertLedger) Remember(_ context.Context, name, text string) error {
 
 // alertInbox records the messages.
 type alertInbox struct {
+	answers chan func(taken bool) // of delivered messages, where the test answers; nil: all are taken at once
+
 	mu   sync.Mutex
 	got  []notify.Message
 	when []time.Time
@@ -141,6 +143,26 @@ func (i *alertInbox) Send(m notify.Message) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.got, i.when = append(i.got, m), append(i.when, time.Now())
+}
+
+func (i *alertInbox) Deliver(m notify.Message, done func(taken bool)) {
+	i.Send(m)
+	if i.answers == nil {
+		done(true)
+	} else {
+		i.answers <- done
+	}
+}
+
+// answer says how the oldest delivery without an answer ended.
+func (i *alertInbox) answer(t *testing.T, taken bool) {
+	t.Helper()
+	select {
+	case done := <-i.answers:
+		done(taken)
+	default:
+		t.Fatal("nothing is delivered")
+	}
 }
 
 // take returns the messages since the last take.

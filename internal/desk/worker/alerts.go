@@ -37,6 +37,12 @@ type Sender interface {
 	Send(m notify.Message)
 }
 
+// Deliverer takes messages. It never waits. It calls done once, from any goroutine: with true if a person can have seen
+// the message, or with false if nobody took it. done does not wait.
+type Deliverer interface {
+	Deliver(m notify.Message, done func(taken bool))
+}
+
 // Alerts tells people about conditions that need a person.
 type Alerts struct {
 	cfg     AlertConfig

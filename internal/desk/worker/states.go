@@ -118,6 +118,7 @@ func (s *States) mine(ctx context.Context, now time.Time) (bool, error) {
 	if !mine || err != nil {
 		s.until = time.Time{}
 		s.cfg.Metrics.idle()
+		s.alerts.leave()
 		return false, err
 	}
 	s.until = now.Add(statesLease)

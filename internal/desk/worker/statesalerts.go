@@ -31,19 +31,22 @@ type Notes interface {
 }
 
 // StateAlerts tells people about first denials, flips of watched subjects and paths, and revisions that deny more. Each
-// is told once. A text names a subject only if the setting names it, as a subject may be a part of a payload.
+// is told at least once. A text names a subject only if the setting names it, as a subject may be a part of a payload.
 type StateAlerts struct {
 	watch state.Watch
 	every time.Duration
 	news  StateNews
 	notes Notes
-	to    Sender
+	to    Deliverer
 	next  time.Time
+	kinds []*newsOutbox
 }
 
 // NewStateAlerts makes alerts. every is the pause between two checks.
-func NewStateAlerts(watch state.Watch, every time.Duration, news StateNews, notes Notes, to Sender) *StateAlerts {
-	return &StateAlerts{watch: watch, every: every, news: news, notes: notes, to: to}
+func NewStateAlerts(watch state.Watch, every time.Duration, news StateNews, notes Notes, to Deliverer) *StateAlerts {
+	a := &StateAlerts{watch: watch, every: every, news: news, notes: notes, to: to}
+	a.kinds = []*newsOutbox{{key: "states:flips", look: a.flips}, {key: "states:first-denial", look: a.denials}, {key: "states:deny-rate", look: a.revisions}}
+	return a
 }
 
 const (
@@ -63,23 +66,23 @@ const (
 	freshAgain     = 10 * time.Minute // between two notes of how far the states are
 )
 
-// check tells what is new. A desk that ends in the middle tells the rest, or some again, at its next start.
+// check tells what is new. It never waits for a channel.
 func (a *StateAlerts) check(ctx context.Context, now time.Time) error {
-	if now.Before(a.next) {
-		return nil
+	var from time.Time
+	look := !now.Before(a.next)
+	if look {
+		a.next = now.Add(a.every)
+		var err error
+		if from, err = a.fresh(ctx, now); err != nil {
+			return err
+		}
 	}
-	a.next = now.Add(a.every)
-	from, err := a.fresh(ctx, now)
-	if err != nil {
-		return err
+	for _, o := range a.kinds {
+		if err := a.tell(ctx, o, look, from, now); err != nil {
+			return err
+		}
 	}
-	if err := a.flips(ctx, from, now); err != nil {
-		return err
-	}
-	if err := a.denials(ctx, from); err != nil {
-		return err
-	}
-	return a.revisions(ctx, from)
+	return nil
 }
 
 // freshness is what is noted of how far the states were.
@@ -126,16 +129,19 @@ func (a *StateAlerts) fresh(ctx context.Context, now time.Time) (time.Time, erro
 	return is.From, nil
 }
 
-func (a *StateAlerts) flips(ctx context.Context, from, now time.Time) error {
+func (a *StateAlerts) flips(ctx context.Context, from, now time.Time) (*notify.Message, mark, error) {
 	text, _, err := a.notes.Remembered(ctx, flipsNote)
 	if err != nil && !errors.Is(err, ledger.ErrNotFound) {
-		return err
+		return nil, nil, err
 	}
-	if len(a.watch.Subjects)+len(a.watch.Paths) == 0 {
-		if text == "" {
+	noted := func(is string) mark {
+		if is == text {
 			return nil
 		}
-		return a.notes.Remember(ctx, flipsNote, "") // a later watch tells what comes then
+		return func(ctx context.Context) error { return a.notes.Remember(ctx, flipsNote, is) }
+	}
+	if len(a.watch.Subjects)+len(a.watch.Paths) == 0 {
+		return nil, noted(""), nil // a later watch tells what comes then
 	}
 	if began := now.Add(-newsAge); text == "" && from.Before(began) {
 		from = began
@@ -149,7 +155,7 @@ func (a *StateAlerts) flips(ctx context.Context, from, now time.Time) error {
 			break // nothing was stored yet
 		}
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
 		for i := range found {
 			f := &found[i]
@@ -166,17 +172,11 @@ func (a *StateAlerts) flips(ctx context.Context, from, now time.Time) error {
 			break
 		}
 	}
-	if len(lines) > 0 {
-		title := "1 verdict that is watched changed"
-		if n := len(lines) + more; n > 1 {
-			title = fmt.Sprintf("%s verdicts that are watched changed", thousands(int64(n)))
-		}
-		a.send("flips", title, lines, more, "docket flips lists them.")
+	title := "1 verdict that is watched changed"
+	if n := len(lines) + more; n > 1 {
+		title = fmt.Sprintf("%s verdicts that are watched changed", thousands(int64(n)))
 	}
-	if last == told && text != "" {
-		return nil
-	}
-	return a.notes.Remember(ctx, flipsNote, strconv.FormatInt(last, 10))
+	return news(title, lines, more, "docket flips lists them."), noted(strconv.FormatInt(last, 10)), nil
 }
 
 // flipLine is empty where the flip is not watched.
@@ -195,68 +195,61 @@ func (a *StateAlerts) flipLine(f *state.Flip) string {
 	return fmt.Sprintf("%spath %s: %s, and %s before, decision %s%s", who, notify.Plain(f.Path, 60), f.Verdict, f.Was, notify.Plain(f.Version.ID, 60), late)
 }
 
-func (a *StateAlerts) denials(ctx context.Context, from time.Time) error {
-	for {
-		found, err := a.news.Denials(ctx, newsPage)
-		if err != nil || len(found) == 0 {
-			return err
-		}
-		var lines, paths []string
-		more := 0
-		for _, d := range found {
-			paths = append(paths, d.Path)
-			switch {
-			case d.StoredAt.Before(from):
-			case len(lines) < namedNews:
-				lines = append(lines, fmt.Sprintf("path %s, decision %s", notify.Plain(d.Path, 60), notify.Plain(d.ID, 60)))
-			default:
-				more++
-			}
-		}
-		if n := len(lines) + more; n == 1 {
-			a.send("first-denial", "First denial on a path", lines, 0, "docket why explains the decision.")
-		} else if n > 1 {
-			a.send("first-denial", fmt.Sprintf("First denials on %s paths", thousands(int64(n))), lines, more, "docket why explains a decision.")
-		}
-		if err := a.news.ToldDenials(ctx, paths); err != nil {
-			return err
+func (a *StateAlerts) denials(ctx context.Context, from, _ time.Time) (*notify.Message, mark, error) {
+	found, err := a.news.Denials(ctx, newsPage)
+	if err != nil || len(found) == 0 {
+		return nil, nil, err
+	}
+	var lines, paths []string
+	more := 0
+	for _, d := range found {
+		paths = append(paths, d.Path)
+		switch {
+		case d.StoredAt.Before(from):
+		case len(lines) < namedNews:
+			lines = append(lines, fmt.Sprintf("path %s, decision %s", notify.Plain(d.Path, 60), notify.Plain(d.ID, 60)))
+		default:
+			more++
 		}
 	}
+	title, end := "First denial on a path", "docket why explains the decision."
+	if n := len(lines) + more; n > 1 {
+		title, end = fmt.Sprintf("First denials on %s paths", thousands(int64(n))), "docket why explains a decision."
+	}
+	return news(title, lines, more, end), func(ctx context.Context) error { return a.news.ToldDenials(ctx, paths) }, nil
 }
 
-func (a *StateAlerts) revisions(ctx context.Context, from time.Time) error {
-	for {
-		found, err := a.news.Revisions(ctx, leastDecisions, newsPage)
-		if err != nil || len(found) == 0 {
-			return err
-		}
-		var lines []string
-		var told []state.PathRevision
-		more := 0
-		for i := range found {
-			c := &found[i]
-			told = append(told, c.PathRevision)
-			switch {
-			case c.Before == nil, c.DenyRate()-c.Before.DenyRate() < moreDenied, c.Last.Before(from):
-			case len(lines) < namedNews:
-				lines = append(lines, fmt.Sprintf("path %s: revision %s denies %.0f %%, and %s before it denied %.0f %%", notify.Plain(c.Path, 60),
-					notify.Plain(c.Revision, 60), 100*c.DenyRate(), notify.Plain(c.Before.Revision, 60), 100*c.Before.DenyRate()))
-			default:
-				more++
-			}
-		}
-		if len(lines) > 0 {
-			a.send("deny-rate", "A new revision of the policies denies more", lines, more, "docket stats --steps shows the rates.")
-		}
-		if err := a.news.ToldRevisions(ctx, told); err != nil {
-			return err
+func (a *StateAlerts) revisions(ctx context.Context, from, _ time.Time) (*notify.Message, mark, error) {
+	found, err := a.news.Revisions(ctx, leastDecisions, newsPage)
+	if err != nil || len(found) == 0 {
+		return nil, nil, err
+	}
+	var lines []string
+	var told []state.PathRevision
+	more := 0
+	for i := range found {
+		c := &found[i]
+		told = append(told, c.PathRevision)
+		switch {
+		case c.Before == nil, c.DenyRate()-c.Before.DenyRate() < moreDenied, c.Last.Before(from):
+		case len(lines) < namedNews:
+			lines = append(lines, fmt.Sprintf("path %s: revision %s denies %.0f %%, and %s before it denied %.0f %%", notify.Plain(c.Path, 60),
+				notify.Plain(c.Revision, 60), 100*c.DenyRate(), notify.Plain(c.Before.Revision, 60), 100*c.Before.DenyRate()))
+		default:
+			more++
 		}
 	}
+	mark := func(ctx context.Context) error { return a.news.ToldRevisions(ctx, told) }
+	return news("A new revision of the policies denies more", lines, more, "docket stats --steps shows the rates."), mark, nil
 }
 
-func (a *StateAlerts) send(key, title string, lines []string, more int, end string) {
+// news makes a message; nil: there is nothing to tell.
+func news(title string, lines []string, more int, end string) *notify.Message {
+	if len(lines) == 0 {
+		return nil
+	}
 	if more > 0 {
 		lines = append(lines, fmt.Sprintf("and %s more", thousands(int64(more))))
 	}
-	a.to.Send(notify.Message{Kind: notify.Alert, Key: "states:" + key, Title: title, Lines: append(lines, end), Severity: notify.Warning})
+	return &notify.Message{Kind: notify.Alert, Title: title, Lines: append(lines, end), Severity: notify.Warning}
 }

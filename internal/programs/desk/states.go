@@ -10,7 +10,7 @@ import (
 )
 
 // keepStates adds the duty that keeps the states of subjects.
-func (p *Program) keepStates(reg prometheus.Registerer, to worker.Sender) error {
+func (p *Program) keepStates(reg prometheus.Registerer, to worker.Deliverer) error {
 	s, book := p.settings, p.parts.ledger
 	question, err := explaining(s)
 	if err != nil {
