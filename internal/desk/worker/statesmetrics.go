@@ -23,7 +23,7 @@ func NewStateMetrics(reg prometheus.Registerer) *StateMetrics {
 		applied:  prometheus.NewCounter(prometheus.CounterOpts{Name: "docket_state_applied_total", Help: "Stored decisions that became the newest of their subject and path."}),
 		obsolete: prometheus.NewCounter(prometheus.CounterOpts{Name: "docket_state_obsolete_total", Help: "Stored decisions that were older than the state of their subject and path."}),
 		flips:    prometheus.NewCounter(prometheus.CounterOpts{Name: "docket_state_flips_total", Help: "Changes of the verdict of a subject and path, late ones included."}),
-		skipped:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "docket_state_skipped_total", Help: "Stored decisions without a state, by reason: no_subject, no_path, too_long, full."}, []string{"reason"}),
+		skipped:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "docket_state_skipped_total", Help: "Stored decisions without a state, by reason: no_subject, no_path, too_long, ahead, full."}, []string{"reason"}),
 		states:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "docket_state_rows", Help: "States in decision_states; 0 at a desk that does not keep them just now."}),
 	}
 	reg.MustRegister(m.applied, m.obsolete, m.flips, m.skipped, m.states, &m.lag)

@@ -3,10 +3,12 @@ package reader
 import (
 	"context"
 	"time"
+
+	"docket/internal/history/state"
 )
 
-// AheadTolerance is how far a decision's clock may be ahead without a note.
-const AheadTolerance = time.Hour
+// AheadTolerance is how far a decision's clock may be ahead without a note. States leave the same decisions out.
+const AheadTolerance = state.MostAhead
 
 // aheadPatience limits the search for decisions with later times.
 const aheadPatience = time.Second

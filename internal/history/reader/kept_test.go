@@ -67,7 +67,7 @@ func keep(t testing.TB, minutes []int, results []bool) *keeping {
 		if results[i] {
 			v = reader.Allowed
 		}
-		f.Add(&state.Decision{Key: state.Key{Subject: "alice", Path: "p/allow"}, Version: state.Version{Time: at, ID: fmt.Sprint("d-", i)}, Verdict: v})
+		f.Add(&state.Decision{Key: state.Key{Subject: "alice", Path: "p/allow"}, Version: state.Version{Time: at, ID: fmt.Sprint("d-", i)}, Verdict: v, StoredAt: at})
 	}
 	all, _ := f.Changed()
 	for _, s := range all {

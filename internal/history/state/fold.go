@@ -348,6 +348,8 @@ func (r *Row) skip() string {
 		return SkipNoSubject
 	case len(r.Subject) > MostKey || len(r.Path) > MostKey:
 		return SkipTooLong
+	case r.Time-r.StoredAt > MostAhead.Microseconds():
+		return SkipAhead
 	}
 	return ""
 }

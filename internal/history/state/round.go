@@ -19,8 +19,13 @@ const (
 	SkipNoSubject = "no_subject"
 	SkipNoPath    = "no_path"
 	SkipTooLong   = "too_long" // subject or path is longer than [MostKey]
+	SkipAhead     = "ahead"    // its clock was more than [MostAhead] ahead
 	SkipFull      = "full"     // there was no room for a further subject
 )
 
+// MostAhead is how much later than its storing a decision may be dated. One of the year 9999 would be the newest of its
+// state for ever, and the rest of its decisions late. The limit is by the row alone, so no order of rows changes it.
+const MostAhead = time.Hour
+
 // Skips lists the reasons why a decision has no state.
-func Skips() []string { return []string{SkipNoSubject, SkipNoPath, SkipTooLong, SkipFull} }
+func Skips() []string { return []string{SkipNoSubject, SkipNoPath, SkipTooLong, SkipAhead, SkipFull} }

@@ -144,16 +144,18 @@ func TestGather_WithoutAStateCounts(t *testing.T) {
 	long := strings.Repeat("x", MostKey+1)
 	for name, test := range map[string]struct {
 		subject, path, skip string
+		ahead               time.Duration
 		counts              bool
 	}{
-		"no subject":   {"", "a/b", SkipNoSubject, true},
-		"long subject": {long, "a/b", SkipTooLong, true},
-		"no path":      {"alice", "", SkipNoPath, false},
-		"long path":    {"alice", long, SkipTooLong, false},
+		"no subject":   {"", "a/b", SkipNoSubject, 0, true},
+		"long subject": {long, "a/b", SkipTooLong, 0, true},
+		"no path":      {"alice", "", SkipNoPath, 0, false},
+		"long path":    {"alice", long, SkipTooLong, 0, false},
+		"far ahead":    {"alice", "a/b", SkipAhead, MostAhead + time.Microsecond, true},
 	} {
 		f := New(nil, 0)
 		d := decided(test.subject, 0, "x", verdict.Denied, "r1")
-		d.Path = test.path
+		d.Path, d.StoredAt = test.path, d.Time.Add(-test.ahead)
 		f.Gather(rowOf(&d))
 		f.Forget()
 		if skip := f.Gather(rowOf(&d)); skip != test.skip {
@@ -168,5 +170,38 @@ func TestGather_WithoutAStateCounts(t *testing.T) {
 		if diff := cmp.Diff(want, resultOf(f)); diff != "" || len(f.Unknown()) > 0 {
 			t.Errorf("%s: -want +got:\n%s", name, diff)
 		}
+	}
+}
+
+// A clock that is far ahead moves no state. Whatever the order, the state is that of the other decisions.
+func TestFold_AheadMovesNothing(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var all, fair []Decision
+		for _, d := range some(t, 30) {
+			if rapid.Bool().Draw(t, "ahead") {
+				d.Time = d.StoredAt.Add(MostAhead + time.Duration(rapid.Int64Range(1, int64(100*365*24*time.Hour/time.Microsecond)).Draw(t, "by"))*time.Microsecond)
+			} else {
+				fair = append(fair, d)
+			}
+			all = append(all, d)
+		}
+		want, _, _ := foldedIn(1, fair)
+		got, _, _ := foldedIn(rapid.IntRange(1, 31).Draw(t, "batch"), rapid.Permutation(all).Draw(t, "order"))
+		if diff := cmp.Diff(lastingOf(want), lastingOf(got)); diff != "" {
+			t.Fatalf("-without +with clocks that are ahead:\n%s", diff)
+		}
+	})
+}
+
+// A clock that is as far ahead as it may be moves the state.
+func TestFold_LittleAheadMoves(t *testing.T) {
+	t.Parallel()
+	d := decided("alice", 0, "x", verdict.Denied, "r1")
+	d.StoredAt = d.Time.Add(-MostAhead)
+	f := New(nil, 9)
+	f.Add(&d)
+	if states, _ := f.Changed(); len(states) != 1 || states[0].Version != d.Version {
+		t.Errorf("%+v", states)
 	}
 }

@@ -18,7 +18,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 func decided(subject string, at int, id string, v verdict.Verdict, revision string) Decision {
-	return Decision{Key: Key{subject, "a/b"}, Version: Version{noon.Add(time.Duration(at) * time.Second), id}, Verdict: v, Revision: revision}
+	ts := noon.Add(time.Duration(at) * time.Second)
+	return Decision{Key: Key{subject, "a/b"}, Version: Version{ts, id}, Verdict: v, Revision: revision, StoredAt: ts}
 }
 
 // some draws decisions with few subjects, times, verdicts and revisions. No two have the same time and id.
