@@ -209,3 +209,17 @@ func TestArchive_StatesHoldADayBack(t *testing.T) {
 		t.Fatalf("nobody keeps states: %+v, %v", done, err)
 	}
 }
+
+// Flips since a time are found without reading all of them.
+func TestFlips_SinceByIndex(t *testing.T) {
+	t.Parallel()
+	w := newStated(t, 26)
+	w.Exec(t, `INSERT INTO decision_flips (subject, path, was, verdict, was_revision, revision, ts, decision_id, was_ts, was_id, stored_at, late)
+		SELECT 's' || i % 100, 'a/b', 'allowed', 'denied', 'r1', 'r1', now() - (100000 - i) * interval '1 minute', 'd' || i, now(), 'w', now(), false FROM generate_series(1, 100000) AS i`)
+	w.Exec(t, `VACUUM ANALYZE decision_flips`)
+	var plan string
+	w.Query(t, `EXPLAIN (FORMAT json) SELECT * FROM decision_flips d WHERE d.flip_id > 0 AND d.ts >= now() - interval '1 hour' ORDER BY d.flip_id LIMIT 1000`, &plan)
+	if !strings.Contains(plan, "decision_flips_ts") {
+		t.Error(plan)
+	}
+}
