@@ -172,12 +172,15 @@ func (st *states) tellLacks(all []state.State) {
 
 // tellMark says what the states have.
 func (p *printer) tellMark(m state.Mark) {
-	p.Tell("decisions stored before %s are in it", m.StoredBefore.Format("2006-01-02 15:04:05Z"))
+	p.Tell("decisions stored from %s until before %s are in it", m.StoredSince.UTC().Format("2006-01-02 15:04:05Z"), m.StoredBefore.Format("2006-01-02 15:04:05Z"))
 	if len(m.Shards) > 0 {
 		p.Tell(", of the shards %s", strings.Join(m.Shards, ", "))
 	}
 	if m.FullAt != nil {
 		p.Tell("; some subjects had no room (DOCKET_STATES_MAX), last at %s", m.FullAt.UTC().Format("2006-01-02 15:04:05Z"))
+	}
+	if m.TrimmedBefore != nil {
+		p.Tell("; a state that was last seen before %s may have been removed and begun again", m.TrimmedBefore.UTC().Format("2006-01-02 15:04:05Z"))
 	}
 	p.Tell("\n")
 }

@@ -21,7 +21,8 @@ func statesKept() *readertest.States {
 		return state.Version{Time: now.Add(-time.Duration(minutes) * time.Minute), ID: id}
 	}
 	full := now.Add(-time.Hour)
-	s := &readertest.States{Mark: state.Mark{StoredBefore: now.Add(-12 * time.Second), StoredSince: now.Add(-90 * 24 * time.Hour), SubjectsBy: "*=input:/user", FullAt: &full, States: 3}}
+	trimmed := now.Add(-100 * 24 * time.Hour)
+	s := &readertest.States{Mark: state.Mark{TrimmedBefore: &trimmed, StoredBefore: now.Add(-12 * time.Second), StoredSince: now.Add(-90 * 24 * time.Hour), SubjectsBy: "*=input:/user", FullAt: &full, States: 3}}
 	s.All = []state.State{
 		{
 			Key: state.Key{Subject: "alice", Path: "admin/users"}, Verdict: verdict.Denied, Revision: "authz@r2", Hash: state.Hash{1}, Since: at(90, "502d43b4-a"), LastSeen: now.Add(-time.Minute),
