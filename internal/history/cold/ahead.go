@@ -92,21 +92,18 @@ func (h *ahead) search(ctx context.Context, p part, q Query, of archive.Day) ([]
 	return cut(r.found, r.more, q)
 }
 
-// find looks for ids in an archive. One that has no index is read by one of the processes.
-func (h *ahead) find(ctx context.Context, p part, ids []string) ([]reader.Decision, error) {
+// find looks for decisions in an archive. One that has no index is read by one of the processes.
+func (h *ahead) find(ctx context.Context, p part, of Sought) (r run, err error) {
 	if p.Fast() {
-		return p.Find(ctx, ids)
+		r.found, r.more, err = p.Find(ctx, of)
+		return r, err
 	}
-	text, err := json.Marshal(ids)
-	if err != nil {
-		return nil, err
-	}
-	r := run{of: p.name + string(text), payloads: true}
+	r = run{of: p.name + "\n" + of.key(), payloads: true}
 	err = h.shared(ctx, p.name, &r, 0, func(ctx context.Context) (err error) {
-		r.found, err = p.Find(ctx, ids)
+		r.found, r.more, err = p.Find(ctx, of)
 		return err
 	})
-	return r.found, err
+	return r, err
 }
 
 // shared has one of the processes that share results read an archive for a run. Without a shared directory a claim would

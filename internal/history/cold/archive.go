@@ -2,6 +2,9 @@ package cold
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 
 	"docket/internal/history/archive"
 	"docket/internal/history/reader"
@@ -11,8 +14,9 @@ import (
 type Archive interface {
 	// Fast reports whether a question reads only parts of the files.
 	Fast() bool
-	// Find returns the decisions with one of the ids, with their payload, at most [mostOfID] of each.
-	Find(ctx context.Context, ids []string) ([]reader.Decision, error)
+	// Find returns the sought decisions, with their payload. more says that there are others of an id: at least
+	// [mostOfID] of it were found.
+	Find(ctx context.Context, of Sought) (found []reader.Decision, more bool, err error)
 	// Search returns decisions behind q.After that fit, in the order of the question. more says that there may be
 	// others behind the last one: at least q.Limit were found, or together they have too many bytes.
 	Search(ctx context.Context, q Query) (found []reader.Decision, more bool, err error)
@@ -51,5 +55,40 @@ func Formats() Format {
 	}
 }
 
-// mostOfID limits the decisions of one id in one archive.
+// mostOfID limits the decisions of one id in one file.
 const mostOfID = 1000
+
+// Sought are identities of decisions. One without a time means each decision of that id.
+type Sought []reader.Spot
+
+// ofIDs seeks all decisions of some ids.
+func ofIDs(ids []string) Sought {
+	of := make(Sought, len(ids))
+	for i, id := range ids {
+		of[i] = reader.Spot{ID: id}
+	}
+	return of
+}
+
+// ids returns the ids, each once.
+func (s Sought) ids() []string {
+	ids := make([]string, len(s))
+	for i, at := range s {
+		ids[i] = at.ID
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+func (s Sought) wants(one reader.Spot) bool {
+	return slices.ContainsFunc(s, func(at reader.Spot) bool { return at.ID == one.ID && (at.Time.IsZero() || at.Time.Equal(one.Time)) })
+}
+
+// key tells questions apart. JSON has no times of all years that an identity may have.
+func (s Sought) key() string {
+	var b strings.Builder
+	for _, at := range s {
+		fmt.Fprintf(&b, "%q %d\n", at.ID, at.Time.UnixMicro())
+	}
+	return b.String()
+}

@@ -3,6 +3,7 @@ package cold
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -25,33 +26,41 @@ func (c *columns) Fast() bool { return true }
 // filesAtOnce limits the files of one archive that are asked at once.
 const filesAtOnce = 4
 
-// Find asks all files, several at once.
-func (c *columns) Find(ctx context.Context, ids []string) ([]reader.Decision, error) {
+// Find asks all files, several at once. Each of them may have [mostOfID].
+func (c *columns) Find(ctx context.Context, of Sought) (found []reader.Decision, more bool, err error) {
 	files := make([][]reader.Decision, len(c.manifest.Files))
+	var cut atomic.Bool
 	work, ctx := errgroup.WithContext(ctx)
 	work.SetLimit(filesAtOnce)
-	for i, of := range c.manifest.Files {
+	for i, file := range c.manifest.Files {
 		work.Go(func() error {
-			for _, id := range ids {
-				rows, err := c.ends.find(ctx, c.at(of), id)
-				if err != nil {
-					return c.failed(of.Name, err)
-				}
-				for _, r := range rows[:min(len(rows), mostOfID)] {
-					d, err := c.decision(r, of.Name)
-					if err != nil {
-						return err
+			for _, id := range of.ids() {
+				n := 0
+				err := c.ends.find(ctx, c.at(file), id, func(r columnar.Row) (bool, error) {
+					switch {
+					case ctx.Err() != nil:
+						return false, ctx.Err()
+					case !of.wants(reader.Spot{Time: r.Time, ID: id}):
+						return true, nil
+					case n == mostOfID:
+						cut.Store(true)
+						return false, nil
 					}
-					files[i] = append(files[i], d)
+					d, err := c.decision(r, file.Name)
+					n, files[i] = n+1, append(files[i], d)
+					return true, err
+				})
+				if err != nil {
+					return c.failed(file.Name, err)
 				}
 			}
 			return nil
 		})
 	}
 	if err := work.Wait(); err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return slices.Concat(files...), nil
+	return slices.Concat(files...), cut.Load(), nil
 }
 
 // Search asks one file after another in the order of the question, as they are in the order of their rows.

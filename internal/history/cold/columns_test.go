@@ -47,10 +47,10 @@ type watched struct {
 	busy func(by int)
 }
 
-func (w watched) Find(ctx context.Context, ids []string) ([]reader.Decision, error) {
+func (w watched) Find(ctx context.Context, of cold.Sought) ([]reader.Decision, bool, error) {
 	w.busy(1)
 	defer w.busy(-1)
-	return w.Archive.Find(ctx, ids)
+	return w.Archive.Find(ctx, of)
 }
 
 // TestFind_DamagedParquetIsNamed: other days are answered.

@@ -58,7 +58,7 @@ type Days struct {
 	manifests archive.Manifests
 	listing   *latest[[]archive.Listed]
 	reading   flights[[]*archive.Manifest] // by day and its manifests
-	finding   flights[[]reader.Decision]   // by archive and ids
+	finding   flights[run]                 // by archive and what is sought
 
 	mu    sync.Mutex
 	shelf archive.Shelf // nil: it was not opened yet
@@ -270,6 +270,7 @@ const (
 	errLate      = "it was not read within the time"
 	errAbsent    = "no archive has it"
 	errForgotten = "it was forgotten on purpose"
+	errMany      = "of an id only the first 1000 decisions of a file were read"
 )
 
 // unread says why a day was not read completely.
@@ -306,7 +307,7 @@ func (d *Days) Find(ctx context.Context, ids []string) Found {
 				continue
 			}
 			work.Go(func() error {
-				answers[i] = d.findIn(ctx, &days[i], ids)
+				answers[i] = d.findIn(ctx, &days[i], ofIDs(ids))
 				return nil
 			})
 		}
@@ -333,16 +334,19 @@ func (d *Days) Find(ctx context.Context, ids []string) Found {
 	return found
 }
 
-// findIn looks for ids in the archives of a day. Questions for the same ids share the reading of an archive.
-func (d *Days) findIn(ctx context.Context, it *day, ids []string) [][]reader.Decision {
+// findIn looks for decisions in the archives of a day. Questions for the same ones share the reading of an archive.
+func (d *Days) findIn(ctx context.Context, it *day, of Sought) [][]reader.Decision {
 	var all [][]reader.Decision
-	key := strings.Join(ids, "\x00")
+	key := of.key()
 	for _, p := range it.archives {
-		found, err := d.finding.do(ctx, p.name+"\x00"+key, func(ctx context.Context) ([]reader.Decision, error) { return d.ahead.find(ctx, p, ids) })
-		if err != nil {
+		r, err := d.finding.do(ctx, p.name+"\n"+key, func(ctx context.Context) (run, error) { return d.ahead.find(ctx, p, of) })
+		switch {
+		case err != nil:
 			it.gaps = append(it.gaps, d.unread(ctx, err))
+		case r.more:
+			it.gaps = append(it.gaps, errMany)
 		}
-		all = append(all, found)
+		all = append(all, r.found)
 	}
 	return all
 }

@@ -60,26 +60,27 @@ func (e *ends) open(ctx context.Context, at located) (*columnar.File, error) {
 	})
 }
 
-// find returns the rows of a file with an id. If its filters are in memory and rule the id out, it is not opened.
-func (e *ends) find(ctx context.Context, at located, id string) ([]columnar.Row, error) {
+// find passes the rows of a file with an id to emit, until that wants no more. If its filters are in memory and rule the
+// id out, it is not opened.
+func (e *ends) find(ctx context.Context, at located, id string, emit func(columnar.Row) (more bool, err error)) error {
 	outline, ok := e.outlines.get(at.of)
 	if !ok {
 		f, err := e.open(ctx, at)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		outline = f.Outline()
 	}
 	groups, err := outline.Groups(ctx, at.reader(), id)
 	if err != nil || len(groups) == 0 {
-		return nil, err
+		return err
 	}
 	at.asked()
 	f, err := e.open(ctx, at)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return f.FindIn(ctx, groups, id)
+	return f.FindIn(ctx, groups, id, emit)
 }
 
 // latestUsed keeps values by file, up to a number of bytes. Those that were not used for the longest time leave.

@@ -10,7 +10,7 @@ import (
 	"docket/internal/history/reader"
 )
 
-// mostHaving limits the ids that one archive is asked for at once.
+// mostHaving limits the identities that one archive is asked for at once.
 const mostHaving = 500
 
 // Having looks for decisions by their identities, in the days of their times alone. The result has no other decisions, and each
@@ -26,12 +26,12 @@ func (d *Days) copies(ctx context.Context, of []reader.Spot, every bool) Found {
 	if err != nil {
 		return Found{Gaps: []reader.Gap{{Name: d.name(), Why: d.unread(ctx, err)}}}
 	}
-	sought := map[archive.Day][]string{}
+	sought := map[archive.Day]Sought{}
 	want := map[reader.Spot]bool{}
 	for _, at := range of {
 		want[reader.Spot{Time: at.Time.UTC(), ID: at.ID}] = true
 		day := archive.DayOf(at.Time)
-		sought[day] = append(sought[day], at.ID)
+		sought[day] = append(sought[day], at)
 	}
 	there = slices.DeleteFunc(slices.Clone(there), func(one archive.Listed) bool { return len(sought[one.Day]) == 0 })
 	days := d.loadAll(ctx, shelf, there)
@@ -40,8 +40,8 @@ func (d *Days) copies(ctx context.Context, of []reader.Spot, every bool) Found {
 	work.SetLimit(d.Parallel)
 	for i := range days {
 		work.Go(func() error {
-			for ids := range slices.Chunk(sought[days[i].Day], mostHaving) {
-				for _, found := range d.findIn(ctx, &days[i], ids) { // the latest archive first
+			for some := range slices.Chunk(sought[days[i].Day], mostHaving) {
+				for _, found := range d.findIn(ctx, &days[i], some) { // the latest archive first
 					answers[i] = append(answers[i], found...)
 				}
 			}

@@ -60,25 +60,31 @@ func (l *lines) decoded(r row, file string) (reader.Decision, error) {
 }
 
 // Find reads all lines, and decodes those that contain an id.
-func (l *lines) Find(ctx context.Context, ids []string) (found []reader.Decision, err error) {
-	counts := map[string]int{}
+func (l *lines) Find(ctx context.Context, of Sought) (found []reader.Decision, more bool, err error) {
+	counts, ids := map[string]int{}, of.ids()
 	err = l.rows(ctx, mentions(ids), func(r row, file string) error {
 		var id string
-		if err := r.decode("decision_id", &id); err != nil || !slices.Contains(ids, id) || counts[id] == mostOfID {
+		if err := r.decode("decision_id", &id); err != nil || !slices.Contains(ids, id) {
 			return err
 		}
 		d, err := l.decoded(r, file)
 		if err != nil {
 			return err
 		}
-		counts[id]++
-		found = append(found, owned(d, true))
+		switch {
+		case !of.wants(reader.SpotOf(d)):
+		case counts[id] == mostOfID:
+			more = true
+		default:
+			counts[id]++
+			found = append(found, owned(d, true))
+		}
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return found, nil
+	return found, more, nil
 }
 
 // mentions makes a quick test whether a line may contain one of the values, which are strings in JSON. Values with

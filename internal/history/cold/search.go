@@ -234,13 +234,13 @@ func fresh(ctx context.Context, found []reader.Decision, later []part) ([]reader
 	if len(found) == 0 {
 		return nil, nil
 	}
-	ids := make([]string, len(found))
+	of := make(Sought, len(found))
 	for i := range found {
-		ids[i] = found[i].ID
+		of[i] = reader.SpotOf(found[i])
 	}
 	has := map[reader.Spot]bool{}
 	for _, p := range later {
-		all, err := p.Find(ctx, ids)
+		all, _, err := p.Find(ctx, of) // a file has each identity once
 		if err != nil {
 			return nil, err
 		}

@@ -111,7 +111,7 @@ const (
        CASE WHEN (d.decision_id <> ALL ($1::text[]) OR d.ts <> ALL ($2::timestamptz[])) AND NOT u.unreadable THEN d.raw END`
 	lookedIntoSQL   = ` CROSS JOIN LATERAL (SELECT ` + db.UnreadableSQL + ` AS unreadable OFFSET 0) AS u`
 	decisionByIDSQL = columnsSQL + `
-  FROM decision_logs d` + lookedIntoSQL + ` WHERE d.decision_id = $3::text ORDER BY d.ts LIMIT 1000`
+  FROM decision_logs d` + lookedIntoSQL + ` WHERE d.decision_id = $3::text ORDER BY d.ts LIMIT 1001`
 	// The range of times says nothing new; it spares the planner the partitions that have none of them.
 	decisionsSQL = columnsSQL + `
   FROM unnest($3::text[], $4::timestamptz[]) WITH ORDINALITY AS i(decision_id, ts, n)
@@ -119,12 +119,34 @@ const (
  ORDER BY i.n`
 )
 
+// mostOfID limits the decisions of an id. A statement asks for one more, which tells that there are others.
+const mostOfID = 1000
+
+var errMany = errors.New("of an id only the first 1000 decisions were read")
+
 // ByID is that of [reader.Store]. It goes through the primary key of each partition, and of each day that is being archived.
-func (r *Reader) ByID(ctx context.Context, id string) (all []reader.Decision, err error) {
-	if all, known, err := r.byIDAtOnce(ctx, id); known {
-		return inTime(all), err
+func (r *Reader) ByID(ctx context.Context, id string) ([]reader.Decision, error) {
+	all, missed, err := r.byID(ctx, id)
+	if err != nil {
+		return nil, err
 	}
-	missed, err := r.whole(ctx, span{}, func(int) { all = nil }, func(s source) error {
+	var parts reader.Parts
+	if all = inTime(all); len(all) > mostOfID {
+		all = all[:mostOfID]
+		parts.Miss("the rows of "+decisionsTable, errMany)
+	}
+	if err := parts.Pass(missed); err != nil {
+		return nil, err
+	}
+	return all, reader.Told(ctx, parts.Err())
+}
+
+// byID returns more than [mostOfID] decisions if there are more.
+func (r *Reader) byID(ctx context.Context, id string) (all []reader.Decision, missed, err error) {
+	if all, known, err := r.byIDAtOnce(ctx, id); known {
+		return all, nil, err
+	}
+	missed, err = r.whole(ctx, span{}, func(int) { all = nil }, func(s source) error {
 		return r.look(ctx, r.patience(ctx), func(ctx context.Context, tx pgx.Tx) error {
 			of := payloads(ctx, true)
 			rows, err := tx.Query(ctx, in(s.name, decisionByIDSQL), of.ids, of.times, id)
@@ -137,9 +159,9 @@ func (r *Reader) ByID(ctx context.Context, id string) (all []reader.Decision, er
 		})
 	})
 	if err != nil {
-		return nil, db.Clean("look for a decision", err)
+		return nil, nil, db.Clean("look for a decision", err)
 	}
-	return inTime(all), reader.Told(ctx, missed)
+	return all, missed, nil
 }
 
 // byIDAtOnce is ByID with one request. It is enough if no day is being archived. Known is false if one is, or if it is not known.

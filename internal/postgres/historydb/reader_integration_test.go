@@ -528,3 +528,24 @@ func TestIndex_WhileTheTableIsWritten(t *testing.T) {
 	pg.Query(t, `SELECT count(*)::int FROM pg_index WHERE indrelid = 'decision_logs'::regclass AND indisvalid`, &parents)
 	same(t, parents, 2)
 }
+
+// TestByID_TooMany: an answer that leaves rows of an id out says so.
+func TestByID_TooMany(t *testing.T) {
+	t.Parallel()
+	db := open(t, pgtest.New(t).URL, 20*time.Second)
+	var rows []pipeline.Row
+	for i := range 1000 {
+		rows = append(rows, row("d", noon.Add(time.Duration(i)*time.Second), `{}`))
+	}
+	save(t, db, rows...)
+	r := historydb.NewReader(db.DB)
+	if all, err := r.ByID(t.Context(), "d"); len(all) != 1000 || err != nil {
+		t.Errorf("%d rows, %v", len(all), err)
+	}
+	save(t, db, row("d", noon.Add(-time.Second), `{}`))
+	ctx, parts := reader.WithParts(t.Context())
+	all, err := r.ByID(ctx, "d")
+	if len(all) != 1000 || err != nil || !all[0].Time.Before(noon) || len(parts.NotRead()) != 1 {
+		t.Errorf("%d rows, %v, not read: %v", len(all), err, parts.NotRead())
+	}
+}

@@ -16,20 +16,24 @@ func (f *File) Find(ctx context.Context, id string) ([]Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.FindIn(ctx, groups, id)
+	var rows []Row
+	err = f.FindIn(ctx, groups, id, func(r Row) (bool, error) {
+		rows = append(rows, r)
+		return true, nil
+	})
+	return rows, err
 }
 
-// FindIn is Find in some groups of rows, which ascend: see [Outline.Groups].
-func (f *File) FindIn(ctx context.Context, groups []int, id string) (rows []Row, err error) {
+// FindIn is Find in some groups of rows, which ascend: see [Outline.Groups]. It passes each row to emit until that wants
+// no more.
+func (f *File) FindIn(ctx context.Context, groups []int, id string, emit func(Row) (more bool, err error)) (err error) {
 	defer guard(&err)
 	for _, n := range groups {
-		found, err := f.findIn(ctx, f.groups[n], id)
-		if err != nil {
-			return nil, err
+		if more, err := f.findIn(ctx, f.groups[n], id, emit); err != nil || !more {
+			return err
 		}
-		rows = append(rows, found...)
 	}
-	return rows, nil
+	return nil
 }
 
 // MayHave reports whether a filter does not rule the id out. It reads 32 bytes of each group of rows.
@@ -46,30 +50,37 @@ type section struct {
 
 func (s *section) ReadAt(p []byte, off int64) (int, error) { return s.of.ReadAt(p, s.from+off) }
 
-func (f *File) findIn(ctx context.Context, g rowGroup, id string) ([]Row, error) {
+func (f *File) findIn(ctx context.Context, g rowGroup, id string, emit func(Row) (bool, error)) (more bool, err error) {
 	v := f.view(ctx)
 	if err := v.fetch(f.data(g, f.layout.id)); err != nil {
-		return nil, damaged("cannot be read", err)
+		return false, damaged("cannot be read", err)
 	}
 	if err := f.checkColumn(v, g, f.layout.id, new(int64)); err != nil {
-		return nil, err
+		return false, err
 	}
 	var at []int64
-	err := f.column(v, g, f.layout.id, func(row int64, value parquet.Value) {
-		if len(at) < mostFound && string(value.ByteArray()) == id {
+	err = f.column(v, g, f.layout.id, func(row int64, value parquet.Value) {
+		if string(value.ByteArray()) == id {
 			at = append(at, row)
 		}
 	})
-	if err != nil || len(at) == 0 {
-		return nil, damaged("cannot be read", err)
+	if err != nil {
+		return false, damaged("cannot be read", err)
 	}
-	v.forget()
-	var rows []Row
-	err = f.inBatches(v, g, at, func(some []Row) (bool, error) {
-		rows = append(rows, some...)
-		return true, nil
-	})
-	return rows, err
+	for some := range slices.Chunk(at, mostAtOnce) {
+		v.forget()
+		more = true
+		err := f.inBatches(v, g, some, func(rows []Row) (_ bool, err error) {
+			for i := 0; i < len(rows) && more && err == nil; i++ {
+				more, err = emit(rows[i])
+			}
+			return more, err
+		})
+		if err != nil || !more {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // inBatches passes rows of a group by their places in it, which ascend, until each wants no more. It halves a batch that

@@ -16,7 +16,7 @@ const (
 	mostHeader    = 64 << 10 // of a page, as it is stored
 	mostPage      = 16 << 20 // besides one row
 	mostBatch     = 32 << 20 // rows that a search makes at once; a single row may be longer
-	mostFound     = 1000     // rows of an id in a group
+	mostAtOnce    = 1000     // rows of an id that are made at once
 	largeFetch    = 8 << 20  // the end of a longer part is read first, so that nothing is allocated for what is not there
 
 	// MostLine is the longest line that [Open] reads, in bytes. Postgres has no longer text.

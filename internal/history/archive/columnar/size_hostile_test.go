@@ -34,7 +34,7 @@ func ask(t testing.TB, data []byte) (allocated uint64, err error) {
 	if err == nil {
 		err = errors.Join(
 			f.Rows(t.Context(), io.Discard, func([]byte) error { return nil }),
-			func() error { _, err := f.FindIn(t.Context(), all(f), "nobody"); return err }(),
+			f.FindIn(t.Context(), all(f), "nobody", nil),
 			f.Search(t.Context(), Question{Paths: []string{"http/*"}}, func(Row) (bool, error) { return true, nil }),
 			f.Search(t.Context(), Question{Oldest: true}, func(Row) (bool, error) { return true, nil }),
 		)
