@@ -5,13 +5,14 @@ import (
 	"slices"
 
 	"docket/internal/audit/verify"
+	"docket/internal/history/archive"
 	"docket/internal/history/reader"
 	"docket/internal/postgres/historydb"
 )
 
 // archivedRows adds the rows of decisions that the table lacks: from days that are being archived, and from archives. It tells of
 // places that could not be read, because their decisions count as lost.
-func (s *System) archivedRows(ctx context.Context, lacks []*verify.Decision, add func(of *verify.Decision, row verify.Row, equal bool), told func(string)) error {
+func (s *System) archivedRows(ctx context.Context, lacks []*verify.Decision, ev *verify.Evidence, add func(of *verify.Decision, row verify.Row, equal bool), told func(string)) error {
 	if len(lacks) == 0 {
 		return nil
 	}
@@ -38,6 +39,7 @@ func (s *System) archivedRows(ctx context.Context, lacks []*verify.Decision, add
 	} else if len(of) > 0 {
 		cold := s.days.Having(ctx, of)
 		found, gaps = append(found, cold.Decisions...), append(gaps, cold.Gaps...)
+		ev.Forgotten = append(ev.Forgotten, forgotten(lacks, found, cold.Forgotten)...)
 	}
 	blind := false
 	for _, d := range found {
@@ -52,7 +54,25 @@ func (s *System) archivedRows(ctx context.Context, lacks []*verify.Decision, add
 		told("archived payloads that jsonb cannot hold: their exact bytes are not compared")
 	}
 	for _, g := range gaps {
+		if g.Forgotten {
+			told(g.String())
+			continue
+		}
 		told(g.String() + ": its decisions count as lost")
 	}
 	return nil
+}
+
+// forgotten returns the decisions that were not found and are of days that were given up on purpose.
+func forgotten(lacks []*verify.Decision, found []reader.Decision, days map[archive.Day]bool) (of []verify.Place) {
+	has := map[reader.Spot]bool{}
+	for _, d := range found {
+		has[reader.SpotOf(d)] = true
+	}
+	for _, d := range lacks {
+		if days[archive.DayOf(d.Time)] && !has[reader.Spot{Time: d.Time, ID: d.ID}] {
+			of = append(of, d.Place)
+		}
+	}
+	return of
 }

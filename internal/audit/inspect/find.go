@@ -60,8 +60,9 @@ type Whereabouts struct {
 	Refused []ledger.Entry
 	// Found are records with the id that no Record covers, such as those without proof that Docket wrote them.
 	Found []lookup.Found
-	// Looked are the places and ranges that were searched. Unlooked are the others, with reasons.
-	Looked, Unlooked []string
+	// Looked are the places and ranges that were searched. Unlooked are the others, with reasons. Forgotten are those
+	// that were given up on purpose, with names.
+	Looked, Unlooked, Forgotten []string
 }
 
 // Record is one Kafka record of the source, or its traces elsewhere.

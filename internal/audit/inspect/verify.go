@@ -325,7 +325,7 @@ func (s *System) rows(ctx context.Context, truth *verify.Truth, ev *verify.Evide
 		err := s.lookUp(ctx, sought, add)
 		if err == nil {
 			lacks := slices.DeleteFunc(slices.Clone(sought), func(d *verify.Decision) bool { return has[d] || d.Code != "" })
-			err = s.archivedRows(ctx, lacks, add, missed)
+			err = s.archivedRows(ctx, lacks, ev, add, missed)
 		}
 		sought = sought[:0]
 		return err

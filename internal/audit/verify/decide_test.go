@@ -46,6 +46,21 @@ func TestNoLoss_NotCommitted(t *testing.T) {
 	}
 }
 
+// TestNoLoss_ForgottenDay: decisions of a day that was given up on purpose are left out, and the others are not.
+func TestNoLoss_ForgottenDay(t *testing.T) {
+	t.Parallel()
+	w := perfect()
+	w.dropRow(1, 3)
+	w.ev.Forgotten = []Place{{source, 1, 3, 0}}
+	if v := w.decide().Of("I1"); v.State != Held || !strings.Contains(v.Note, "forgotten on purpose") {
+		t.Errorf("%v", v)
+	}
+	w.ev.Forgotten[0].Offset++
+	if v := w.decide().Of("I1"); v.State != Broken {
+		t.Errorf("%v", v)
+	}
+}
+
 func TestNoLoss_WaitingHasAHome(t *testing.T) {
 	t.Parallel()
 	for _, h := range []home.Home{home.Parked, home.Spooled} {

@@ -40,6 +40,9 @@ type Evidence struct {
 	// Unequal are the decisions of Truth whose payload differs, as JSON, from the row with their identity, according
 	// to the server. Rows that have their Raw are compared here and need no entry.
 	Unequal []Place
+	// Forgotten are decisions of Truth without a row whose archived day was given up on purpose. Nothing tells whether
+	// they had a row.
+	Forgotten []Place
 	// Tried has the results of inserting forwarded decisions alone, by dead-letter id.
 	Tried map[string]Trial
 

@@ -10,15 +10,16 @@ import (
 
 // sortedEvidence is the evidence sorted by decision.
 type sortedEvidence struct {
-	ev      *Evidence
-	truth   *Truth
-	history *History
-	whole   bool // a truth was given
-	part    bool // it is only a part of the source
-	found   map[*Decision]*found
-	rows    map[Identity][]*Row
-	unequal map[Place]bool
-	equal   map[comparison]bool // compared payloads; several invariants compare the same pair
+	ev        *Evidence
+	truth     *Truth
+	history   *History
+	whole     bool // a truth was given
+	part      bool // it is only a part of the source
+	found     map[*Decision]*found
+	rows      map[Identity][]*Row
+	unequal   map[Place]bool
+	forgotten map[Place]bool
+	equal     map[comparison]bool // compared payloads; several invariants compare the same pair
 }
 
 // comparison is a row and a decision whose payloads are compared.
@@ -45,6 +46,10 @@ func match(ev *Evidence, t *Truth, h *History) *sortedEvidence {
 	m.found = make(map[*Decision]*found, m.truth.Len())
 	m.rows = make(map[Identity][]*Row, len(ev.Rows))
 	m.unequal = make(map[Place]bool, len(ev.Unequal))
+	m.forgotten = make(map[Place]bool, len(ev.Forgotten))
+	for _, p := range ev.Forgotten {
+		m.forgotten[p] = true
+	}
 	m.equal = make(map[comparison]bool)
 	for i := range ev.Rows {
 		row := &ev.Rows[i]

@@ -97,6 +97,7 @@ type Whereabouts struct {
 	Settled   bool                 `json:"settled" doc:"Each decision has a home, or is not read yet"`
 	Report    json.RawMessage      `json:"report,omitempty" doc:"All of it as docket where-is --json prints it"`
 	Unlooked  []string             `json:"not_looked,omitempty" doc:"Where was not looked, or not completely, and why. A decision that was not found can be there"`
+	Forgotten []string             `json:"forgotten,omitempty" doc:"Places that an operator gave up on purpose, and who: nothing has them any more"`
 }
 
 // DecisionHomes is one decision and all of its homes.
@@ -202,7 +203,7 @@ func (s *api) whereIs(ctx context.Context, _ caller, in *whereInput) (*whereOutp
 	if err != nil {
 		return nil, err
 	}
-	out := Whereabouts{Decisions: make([]DecisionHomes, 0, len(found.Decisions)), Refused: found.Refused, Found: found.Found, Looked: append([]string{}, found.Looked...), Unlooked: found.Unlooked, Text: found.Text, Settled: found.Settled, Report: found.Report}
+	out := Whereabouts{Decisions: make([]DecisionHomes, 0, len(found.Decisions)), Refused: found.Refused, Found: found.Found, Looked: append([]string{}, found.Looked...), Unlooked: found.Unlooked, Forgotten: found.Forgotten, Text: found.Text, Settled: found.Settled, Report: found.Report}
 	for _, d := range found.Decisions {
 		d.Homes = append([]string{}, d.Homes...)
 		out.Decisions = append(out.Decisions, d)

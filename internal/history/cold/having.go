@@ -49,8 +49,11 @@ func (d *Days) copies(ctx context.Context, of []reader.Spot, every bool) Found {
 		})
 	}
 	_ = work.Wait() // the gaps have the errors
-	var found Found
+	found := Found{Forgotten: map[archive.Day]bool{}}
 	for i := range days {
+		if slices.Equal(days[i].gaps, []string{errForgotten}) {
+			found.Forgotten[days[i].Day] = true
+		}
 		for _, one := range answers[i] {
 			if at := reader.SpotOf(one); want[at] {
 				if !every {

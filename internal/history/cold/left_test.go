@@ -127,6 +127,10 @@ func TestDays_Forgotten(t *testing.T) {
 		if len(byID.Decisions) != min(found, 1) || byID.Days != found {
 			t.Errorf("%s: %d of an id, %d days", what, len(byID.Decisions), byID.Days)
 		}
+		identity := d.Having(t.Context(), []reader.Spot{reader.SpotOf(decisions[0])})
+		if is := left[len(left)-1].Forgotten != nil && found == 0; identity.Forgotten[archive.DayOf(decisions[0].Time)] != is {
+			t.Errorf("%s: forgotten days of an identity: %v, want it: %t", what, identity.Forgotten, is)
+		}
 		for _, gaps := range [][]reader.Gap{list.NotLooked, byID.Gaps} {
 			if got := strings.Join(reader.GapTexts(gaps), "; "); got != want || reader.Lacking(gaps) != lacks {
 				t.Errorf("%s: %q, want %q", what, got, want)

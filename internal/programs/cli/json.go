@@ -82,20 +82,21 @@ func whereOf(s config.Settings, found *inspect.Whereabouts) jsonWhere {
 		}
 		records = append(records, record)
 	}
-	return jsonWhere{found.At.UTC(), records, refusedOf(found), lookup.Views(found.Found, found.At), append([]string{}, found.Looked...), found.Unlooked}
+	return jsonWhere{found.At.UTC(), records, refusedOf(found), lookup.Views(found.Found, found.At), append([]string{}, found.Looked...), found.Unlooked, found.Forgotten}
 }
 
 type jsonWhere struct {
-	At       time.Time            `json:"at"`
-	Records  []jsonRecord         `json:"records"`
-	Refused  []refusedJSON        `json:"refused,omitempty"` // by the collector
-	Found    []lookup.FoundRecord `json:"found,omitempty"`   // other records with the id
-	Looked   []string             `json:"looked"`
-	Unlooked []string             `json:"not_looked,omitempty"`
+	At        time.Time            `json:"at"`
+	Records   []jsonRecord         `json:"records"`
+	Refused   []refusedJSON        `json:"refused,omitempty"` // by the collector
+	Found     []lookup.FoundRecord `json:"found,omitempty"`   // other records with the id
+	Looked    []string             `json:"looked"`
+	Unlooked  []string             `json:"not_looked,omitempty"`
+	Forgotten []string             `json:"forgotten,omitempty"` // given up on purpose
 }
 
 func decisionOf(s config.Settings, found *inspect.Whereabouts, r *inspect.Record, d *inspect.Decision) jsonDecision {
-	t := teller{w: io.Discard, settings: s, now: found.At, record: r, looked: found.Looked}
+	t := teller{w: io.Discard, settings: s, now: found.At, record: r, looked: found.Looked, forgotten: found.Forgotten}
 	out := jsonDecision{
 		Index: d.Index, ID: d.ID, Time: d.Time.UTC(), Refused: d.Refused, Homed: t.decision(d), Rows: []jsonRow{}, Forwarded: []jsonForwarded{}, Says: Homes(s, found, r, d),
 	}

@@ -116,7 +116,7 @@ func showWhere(w io.Writer, s config.Settings, found *inspect.Whereabouts) int {
 		if i > 0 {
 			say(w, "\n")
 		}
-		teller := teller{w: w, settings: s, now: found.At, record: r, looked: found.Looked}
+		teller := teller{w: w, settings: s, now: found.At, record: r, looked: found.Looked, forgotten: found.Forgotten}
 		if !teller.tell() {
 			result = Failed
 		}
@@ -141,6 +141,9 @@ func showWhere(w io.Writer, s config.Settings, found *inspect.Whereabouts) int {
 	for _, of := range found.Unlooked {
 		say(w, "not searched completely: %s\n", plainly(of))
 	}
+	for _, of := range found.Forgotten {
+		say(w, "given up: %s\n", plainly(of))
+	}
 	return result
 }
 
@@ -156,7 +159,7 @@ func unsure(found *inspect.Whereabouts) string {
 // of parking are not needed.
 func Homes(s config.Settings, found *inspect.Whereabouts, r *inspect.Record, d *inspect.Decision) []string {
 	var text bytes.Buffer
-	t := teller{w: &text, settings: s, now: found.At, record: r, looked: found.Looked}
+	t := teller{w: &text, settings: s, now: found.At, record: r, looked: found.Looked, forgotten: found.Forgotten}
 	t.decision(d)
 	lines := strings.Split(strings.TrimSpace(text.String()), "\n")[1:]
 	for i := range lines {
@@ -172,6 +175,8 @@ type teller struct {
 	now      time.Time
 	record   *inspect.Record
 	looked   []string
+	// forgotten are places that were given up on purpose.
+	forgotten []string
 }
 
 // tell prints everything about the record; false: a decision of it lacks a home.
@@ -333,6 +338,9 @@ func (t *teller) homeless(d *inspect.Decision) bool {
 	case r.Offset >= r.Committed:
 		say(t.w, "  not read yet: %s before it. %s\n", term.Counted(r.Offset-r.Committed, "record"), t.reading())
 		return true
+	case len(t.forgotten) > 0:
+		say(t.w, "  committed, and not found in %s; it may have been in a place that was given up on purpose\n", strings.Join(t.looked, ", "))
+		return false
 	}
 	say(t.w, "  committed, but not found in %s\n  This should never happen: run `%s verify --from %s/%d/%d`, and search the spools of the other hosts.\n",
 		strings.Join(t.looked, ", "), config.Consumer, r.Topic, r.Partition, r.Offset)

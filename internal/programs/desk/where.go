@@ -95,6 +95,9 @@ func addWhere(out *api.Whereabouts, s config.Settings, found *inspect.Whereabout
 	for _, place := range found.Unlooked {
 		out.Unlooked = append(out.Unlooked, shard+place)
 	}
+	for _, place := range found.Forgotten {
+		out.Forgotten = append(out.Forgotten, shard+place)
+	}
 	for i := range found.Refused {
 		out.Refused = append(out.Refused, api.LetterOf(found.Refused[i]))
 	}
