@@ -300,7 +300,6 @@ func (d *Days) Find(ctx context.Context, ids []string) Found {
 	slices.Reverse(of)
 	days := d.loadAll(ctx, shelf, of)
 	answers := make([][][]reader.Decision, len(days)) // by day and archive
-	late := make([]bool, len(days))
 	var work errgroup.Group
 	work.SetLimit(d.Parallel)
 	for _, fast := range []bool{true, false} {
@@ -317,7 +316,6 @@ func (d *Days) Find(ctx context.Context, ids []string) Found {
 	_ = work.Wait() // the gaps have the errors
 	var found Found
 	for i := range days {
-		late[i] = slices.Contains(days[i].gaps, errLate)
 		seen := map[reader.Spot]bool{}
 		for _, of := range answers[i] {
 			for _, one := range of {
