@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"slices"
+	"time"
 
 	"docket/internal/audit/verify"
 	"docket/internal/history/archive"
@@ -63,14 +64,15 @@ func (s *System) archivedRows(ctx context.Context, lacks []*verify.Decision, ev 
 	return nil
 }
 
-// forgotten returns the decisions that were not found and are of days that were given up on purpose.
-func forgotten(lacks []*verify.Decision, found []reader.Decision, days map[archive.Day]bool) (of []verify.Place) {
+// forgotten returns the decisions that were not found and are of days that were given up on purpose. One whose record came
+// only afterwards has to be somewhere.
+func forgotten(lacks []*verify.Decision, found []reader.Decision, days map[archive.Day]time.Time) (of []verify.Place) {
 	has := map[reader.Spot]bool{}
 	for _, d := range found {
 		has[reader.SpotOf(d)] = true
 	}
 	for _, d := range lacks {
-		if days[archive.DayOf(d.Time)] && !has[reader.Spot{Time: d.Time, ID: d.ID}] {
+		if at, is := days[archive.DayOf(d.Time)]; is && !d.Stamp.After(at) && !has[reader.Spot{Time: d.Time, ID: d.ID}] {
 			of = append(of, d.Place)
 		}
 	}

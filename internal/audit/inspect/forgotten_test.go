@@ -25,16 +25,18 @@ func TestEverywhere_Forgotten(t *testing.T) {
 	}
 }
 
-// TestForgotten_OnlyOfThatDay: decisions of a forgotten day that nothing has are not lost; others are.
+// TestForgotten_OnlyOfThatDay: decisions of a forgotten day that nothing has are not lost; others are. So is one that came
+// after the day was forgotten.
 func TestForgotten_OnlyOfThatDay(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 	place := func(offset int64) verify.Place { return verify.Place{Topic: "logs", Offset: offset} }
 	lacks := []*verify.Decision{
 		{Place: place(0), ID: "a", Time: noon}, {Place: place(1), ID: "found", Time: noon}, {Place: place(2), ID: "a", Time: noon.AddDate(0, 0, 1)},
+		{Place: place(3), ID: "b", Time: noon, Stamp: noon.AddDate(0, 2, 0)}, {Place: place(4), ID: "c", Time: noon, Stamp: noon.AddDate(0, 2, 1)},
 	}
 	found := []reader.Decision{{Row: reader.Row{ID: "found", Time: noon}}}
-	if of := forgotten(lacks, found, map[archive.Day]bool{archive.DayOf(noon): true}); !slices.Equal(of, []verify.Place{place(0)}) {
+	if of := forgotten(lacks, found, map[archive.Day]time.Time{archive.DayOf(noon): noon.AddDate(0, 2, 0)}); !slices.Equal(of, []verify.Place{place(0), place(3)}) {
 		t.Errorf("forgotten: %v", of)
 	}
 }

@@ -24,6 +24,8 @@ type Decision struct {
 	// Reached is the time when its Kafka record had reached Kafka, by the clock of the brokers, or later; zero: not
 	// known. For a record of a transaction it is the time of the commit.
 	Reached time.Time
+	// Stamp is the timestamp of its Kafka record, by any clock; zero: not known.
+	Stamp time.Time
 	// Sole says that it is the only one of its Kafka record.
 	Sole bool
 }

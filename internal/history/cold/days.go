@@ -286,8 +286,8 @@ type Found struct {
 	Decisions []reader.Decision // oldest first, with their payload; each identity once
 	Days      int               // that were read completely
 	Gaps      []reader.Gap
-	// Forgotten are the sought days that were given up on purpose, and lack nothing else. [Days.Having] sets it.
-	Forgotten map[archive.Day]bool
+	// Forgotten says when those sought days were given up on purpose that lack nothing else. [Days.Having] sets it.
+	Forgotten map[archive.Day]time.Time
 }
 
 // Find looks for decisions by their ids in all archived days until ctx ends. Archives with an index come first, then

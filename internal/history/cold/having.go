@@ -3,6 +3,7 @@ package cold
 import (
 	"context"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -49,10 +50,10 @@ func (d *Days) copies(ctx context.Context, of []reader.Spot, every bool) Found {
 		})
 	}
 	_ = work.Wait() // the gaps have the errors
-	found := Found{Forgotten: map[archive.Day]bool{}}
+	found := Found{Forgotten: map[archive.Day]time.Time{}}
 	for i := range days {
 		if slices.Equal(days[i].gaps, []string{errForgotten}) {
-			found.Forgotten[days[i].Day] = true
+			found.Forgotten[days[i].Day] = days[i].forgotten.At
 		}
 		for _, one := range answers[i] {
 			if at := reader.SpotOf(one); want[at] {
