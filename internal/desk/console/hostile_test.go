@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -142,9 +143,30 @@ func TestLetter_PayloadThatIsNoPlainText(t *testing.T) {
 
 func TestVisible_ShowsWhatHides(t *testing.T) {
 	t.Parallel()
-	for in, want := range map[string]string{"a\u202eb": "a⟨U+202E⟩b", "\x00": "⟨U+0000⟩", "\xff": "⟨not UTF-8⟩", "é 日本 عربي\n": "é 日本 عربي\n", "\u00ad": "⟨U+00AD⟩", "\ufffd": "⟨U+FFFD⟩", "plain": "plain"} {
+	for in, want := range map[string]string{"a\u202eb": "a⟨U+202E⟩b", "\x00": "⟨U+0000⟩", "\xff": "⟨not UTF-8⟩", "é 日本 عربي\n": "é 日本 عربي\n", "\u00ad": "⟨U+00AD⟩", "\ufffd": "⟨U+FFFD⟩", "plain": "plain",
+		// The value of a field stays what it is, and turns nothing where it is seen.
+		"<input name=\"q\" value=\"a\u00a0\u3000\u200c\t\r\">\u00a0":     "<input name=\"q\" value=\"a&#xA0;&#x3000;&#x200C;&#x9;&#xD;\">⟨U+00A0⟩",
+		"<input name=\"q\" value=\"a\u202e\u00a0\x00\u0085\xff\ufffd\">": "<input name=\"q\" value=\"a⟨U+202E⟩&#xA0;⟨U+0000⟩⟨U+0085⟩⟨not UTF-8⟩&#xFFFD;\">",
+		"<input type=\"hidden\" name=\"q\" value=\"\u202e\">":            "<input type=\"hidden\" name=\"q\" value=\"&#x202E;\">",
+		"<option value=\"\u202e\">\u202e</option>":                       "<option value=\"&#x202E;\">⟨U+202E⟩</option>",
+		"<a title=\"value=\u00a0\">\u00a0</a>":                           "<a title=\"value=⟨U+00A0⟩\">⟨U+00A0⟩</a>",
+	} {
 		if got := string(console.Visible([]byte(in))); got != want {
 			t.Errorf("%+q is shown as %q, want %q", in, got, want)
+		}
+	}
+}
+
+// TestForm_SendsWhatItHolds: a form that comes with a text sends the same text, also where characters of it cannot be seen.
+func TestForm_SendsWhatItHolds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, text := range []string{"a\u00a0b", "日本\u3000語", "می\u200cخواهم", "a\u200db", `say "value="`} {
+		a := w.as(t, "auditor").get(t, "/flips?subject="+url.QueryEscape(text))
+		_, rest, _ := strings.Cut(a.body, `<input name="subject" value="`)
+		value, _, found := strings.Cut(rest, `"`)
+		if got := html.UnescapeString(value); !found || got != text {
+			t.Errorf("%+q comes back as %+q", text, got)
 		}
 	}
 }

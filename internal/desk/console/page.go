@@ -32,6 +32,7 @@ type page struct {
 	silent      bool         // no content
 	after       string       // Retry-After, in seconds
 	raw         []byte       // a file, with its type
+	zipped      []byte       // the same file, by gzip
 	kind        string
 	send        func(w http.ResponseWriter) // writes the answer by itself
 	at          time.Time                   // of what it shows; zero: of the request
@@ -119,7 +120,13 @@ func (c *Console) write(w http.ResponseWriter, in *request, p page) {
 	case p.raw != nil:
 		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 		w.Header().Set("Content-Type", p.kind)
-		_, _ = w.Write(p.raw) // the client is gone
+		w.Header().Set("Vary", "Accept-Encoding")
+		text := p.raw
+		if takesGzip(in.Header) {
+			text = p.zipped
+			w.Header().Set("Content-Encoding", "gzip")
+		}
+		_, _ = w.Write(text) // the client is gone
 		return
 	case p.send != nil:
 		p.send(w)

@@ -2,7 +2,6 @@ package console_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -188,29 +187,6 @@ func TestTemplates_HaveNoCode(t *testing.T) {
 	}
 	if m := regexp.MustCompile(`innerHTML|eval\(|Function\(|document\.write|insertAdjacent`).FindString(string(script)); m != "" {
 		t.Errorf("the script has %q", m)
-	}
-}
-
-// TestAssets_FirstPageIsSmall: the limit is 60 kB for all of it.
-func TestAssets_FirstPageIsSmall(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	all := []string{w.as(t, "admin").get(t, "/").body}
-	for _, name := range []string{"console.css", "console.js", "live.js", "htmx.min.js", "icon.svg"} {
-		all = append(all, w.browser().get(t, console.AssetURL(w.console, name)).body)
-	}
-	size := 0
-	for _, text := range all {
-		var b bytes.Buffer
-		z := gzip.NewWriter(&b)
-		if _, err := z.Write([]byte(text)); err != nil {
-			t.Fatal(err)
-		}
-		_ = z.Close()
-		size += b.Len()
-	}
-	if t.Logf("%d bytes", size); size > 60_000 {
-		t.Errorf("the first page has %d bytes", size)
 	}
 }
 
