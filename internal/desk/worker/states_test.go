@@ -33,6 +33,7 @@ type keeping struct {
 	flips        []state.Flip
 	denials      []state.Denial
 	compared     []state.Comparison
+	judged       []state.Judgement
 	toldOf       []string
 }
 
@@ -93,8 +94,8 @@ func (k *keeping) Revisions(_ context.Context, _ int64, limit int) ([]state.Comp
 	return k.compared[:min(limit, len(k.compared))], nil
 }
 
-func (k *keeping) ToldRevisions(_ context.Context, of []state.PathRevision) error {
-	k.compared = k.compared[len(of):]
+func (k *keeping) JudgedRevisions(_ context.Context, all []state.Judgement) error {
+	k.compared, k.judged = k.compared[len(all):], append(k.judged, all...)
 	return nil
 }
 
@@ -383,6 +384,8 @@ func TestStateAlerts_RevisionThatDeniesMore(t *testing.T) {
 		"little":   {state.Comparison{Rate: rate("r2", 75, 25, now), Before: &before}, nil},
 		"the only": {state.Comparison{Rate: rate("r2", 0, 100, now)}, nil},
 		"old":      {state.Comparison{Rate: rate("r2", 0, 100, now.Add(-2*newsAge)), Before: &before}, nil},
+		"later":    {state.Comparison{Rate: rate("r2", 170, 31, now), Judged: state.Judgement{Allowed: 100}, Before: &before}, []string{"alert states:deny-rate: A new revision of the policies denies more"}},
+		"earlier":  {state.Comparison{Rate: rate("r2", 100, 100, now), Judged: state.Judgement{Denied: 100}, Before: &before}, nil},
 	} {
 		k, in := &keeping{compared: []state.Comparison{test.of}}, &alertInbox{}
 		if err := NewStateAlerts(state.Watch{}, 0, k, newAlertLedger(), in).check(t.Context(), now); err != nil {
@@ -391,6 +394,9 @@ func TestStateAlerts_RevisionThatDeniesMore(t *testing.T) {
 		in.expect(t, name, test.want...)
 		if len(k.compared) > 0 {
 			t.Errorf("%s: it is compared again", name)
+		}
+		if want := (state.Judgement{PathRevision: test.of.PathRevision, Allowed: test.of.Allowed, Denied: test.of.Denied, Told: len(test.want) > 0}); len(k.judged) != 1 || k.judged[0] != want {
+			t.Errorf("%s: judged %+v, want %+v", name, k.judged, want)
 		}
 	}
 }

@@ -19,9 +19,10 @@ type StateNews interface {
 	// Denials returns first denials of paths that were not told, at most limit.
 	Denials(ctx context.Context, limit int) ([]state.Denial, error)
 	ToldDenials(ctx context.Context, paths []string) error
-	// Revisions returns revisions that were not told, and have as many decisions as least, at most limit.
+	// Revisions returns revisions that nobody was told of, at most limit: those with as many decisions as least, and
+	// again each time they have twice as many.
 	Revisions(ctx context.Context, least int64, limit int) ([]state.Comparison, error)
-	ToldRevisions(ctx context.Context, of []state.PathRevision) error
+	JudgedRevisions(ctx context.Context, all []state.Judgement) error
 }
 
 // Notes remembers texts. Each [ledger.Upkeep] is one.
@@ -225,21 +226,23 @@ func (a *StateAlerts) revisions(ctx context.Context, from, _ time.Time) (*notify
 		return nil, nil, err
 	}
 	var lines []string
-	var told []state.PathRevision
+	var judged []state.Judgement
 	more := 0
 	for i := range found {
 		c := &found[i]
-		told = append(told, c.PathRevision)
+		since := c.Since()
+		worse := c.Before != nil && since.DenyRate()-c.Before.DenyRate() >= moreDenied && !c.Last.Before(from)
+		judged = append(judged, state.Judgement{PathRevision: c.PathRevision, Allowed: c.Allowed, Denied: c.Denied, Told: worse})
 		switch {
-		case c.Before == nil, c.DenyRate()-c.Before.DenyRate() < moreDenied, c.Last.Before(from):
+		case !worse:
 		case len(lines) < namedNews:
-			lines = append(lines, fmt.Sprintf("path %s: revision %s denies %.0f %%, and %s before it denied %.0f %%", notify.Plain(c.Path, 60),
-				notify.Plain(c.Revision, 60), 100*c.DenyRate(), notify.Plain(c.Before.Revision, 60), 100*c.Before.DenyRate()))
+			lines = append(lines, fmt.Sprintf("path %s: revision %s denies %.0f %% of %s decisions, and %s before it denied %.0f %%", notify.Plain(c.Path, 60),
+				notify.Plain(c.Revision, 60), 100*since.DenyRate(), thousands(since.Allowed+since.Denied), notify.Plain(c.Before.Revision, 60), 100*c.Before.DenyRate()))
 		default:
 			more++
 		}
 	}
-	mark := func(ctx context.Context) error { return a.news.ToldRevisions(ctx, told) }
+	mark := func(ctx context.Context) error { return a.news.JudgedRevisions(ctx, judged) }
 	return news("A new revision of the policies denies more", lines, more, "docket stats --steps shows the rates."), mark, nil
 }
 

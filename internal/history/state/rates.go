@@ -37,7 +37,22 @@ func (r *Rate) DenyRate() float64 {
 // Comparison is a revision and the one before it on the same path.
 type Comparison struct {
 	Rate
-	Before *Rate // nil: there is none with as many decisions
+	Judged Judgement // the last one; zero: there was none
+	Before *Rate     // nil: there is none with as many decisions
+}
+
+// Since counts the decisions since the last judgement.
+func (c *Comparison) Since() Rate {
+	r := c.Rate
+	r.Allowed, r.Denied = r.Allowed-c.Judged.Allowed, r.Denied-c.Judged.Denied
+	return r
+}
+
+// Judgement says what a revision had when it was compared with the one before it.
+type Judgement struct {
+	PathRevision
+	Allowed, Denied int64 // so far
+	Told            bool  // people were told that it denies more, and need no second message
 }
 
 // pathFold is what a fold has for a path.

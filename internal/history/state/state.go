@@ -152,7 +152,7 @@ func (s *State) late(d *Decision) *Flip {
 	if was != nil && was.Verdict == d.Verdict {
 		return nil
 	}
-	f := s.flip(d, s.Since, s.Verdict, s.Revision)
+	f := s.flip(d, s.Version, s.Verdict, s.Revision) // the revision of the decision at Since is not known any more
 	f.Late = true
 	return f
 }

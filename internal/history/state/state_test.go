@@ -263,6 +263,22 @@ func TestApply_LateDecisionIsMarked(t *testing.T) {
 	}
 }
 
+// The verdict and the revision of the other side of a late flip are those of one decision.
+func TestApply_LateFlipNamesOneDecision(t *testing.T) {
+	t.Parallel()
+	for at, name := range map[int]string{5: "before the verdict began", 20: "after it"} {
+		var s State
+		for _, d := range []Decision{decided("alice", 10, "first", verdict.Allowed, "r1"), decided("alice", 30, "newest", verdict.Allowed, "r2")} {
+			s.Apply(&d)
+		}
+		d := decided("alice", at, "late", verdict.Denied, "r0")
+		_, flip := s.Apply(&d)
+		if flip == nil || !flip.Late || flip.WasVersion.ID != "newest" || flip.WasRevision != "r2" || flip.Revision != "r0" {
+			t.Errorf("%s: %+v", name, flip)
+		}
+	}
+}
+
 func TestApply_ReasonsAndRevisionKeepSince(t *testing.T) {
 	t.Parallel()
 	first := decided("alice", 0, "x", verdict.Denied, "r1")

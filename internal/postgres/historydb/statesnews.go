@@ -13,12 +13,15 @@ const (
 	denialsSQL     = `SELECT path, denied_ts, denied_id, stored_at FROM decision_states_paths WHERE NOT told ORDER BY stored_at, path LIMIT $1`
 	toldDenialsSQL = `UPDATE decision_states_paths SET told = true WHERE path = ANY($1::text[])`
 	revisionsSQL   = `
-SELECT r.path, r.revision, r.first_at, r.last_at, r.allowed, r.denied, b.revision, b.first_at, b.last_at, b.allowed, b.denied
+SELECT r.path, r.revision, r.first_at, r.last_at, r.allowed, r.denied, r.judged_allowed, r.judged_denied, b.revision, b.first_at, b.last_at, b.allowed, b.denied
   FROM decision_states_revisions r
   LEFT JOIN LATERAL (SELECT * FROM decision_states_revisions b WHERE b.path = r.path AND b.revision <> r.revision AND b.first_at < r.first_at AND b.allowed + b.denied >= $1
                       ORDER BY b.first_at DESC, b.revision LIMIT 1) AS b ON true
- WHERE NOT r.told AND r.allowed + r.denied >= $1 ORDER BY r.first_at, r.path, r.revision LIMIT $2`
-	toldRevisionsSQL = `UPDATE decision_states_revisions r SET told = true FROM unnest($1::text[], $2::text[]) AS k(path, revision) WHERE r.path = k.path AND r.revision = k.revision`
+ WHERE NOT r.told AND r.allowed + r.denied >= greatest($1, r.judged_allowed + r.judged_denied) + r.judged_allowed + r.judged_denied ORDER BY r.first_at, r.path, r.revision LIMIT $2`
+	judgedSQL = `
+UPDATE decision_states_revisions r SET judged_allowed = k.allowed, judged_denied = k.denied, told = k.told
+  FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::boolean[]) AS k(path, revision, allowed, denied, told)
+ WHERE r.path = k.path AND r.revision = k.revision`
 )
 
 // Flips is [Reader.Flips].
@@ -49,8 +52,8 @@ func (s *States) ToldDenials(ctx context.Context, paths []string) error {
 	return s.db.Noted("note first denials", err)
 }
 
-// Revisions returns revisions that were not told, and have as many decisions as least, at most limit. Each comes with the one before
-// it on its path that has as many.
+// Revisions returns revisions that nobody was told of, at most limit: those with as many decisions as least, and again each time
+// they have twice as many. Each comes with the one before it on its path that has as many as least.
 func (s *States) Revisions(ctx context.Context, least int64, limit int) ([]state.Comparison, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.db.Timeout())
 	defer cancel()
@@ -62,7 +65,8 @@ func (s *States) Revisions(ctx context.Context, least int64, limit int) ([]state
 		var revision *string
 		var first, last *time.Time
 		var allowed, denied *int64
-		err = row.Scan(&c.Path, &c.Revision, &c.First, &c.Last, &c.Allowed, &c.Denied, &revision, &first, &last, &allowed, &denied)
+		err = row.Scan(&c.Path, &c.Revision, &c.First, &c.Last, &c.Allowed, &c.Denied, &c.Judged.Allowed, &c.Judged.Denied, &revision, &first, &last, &allowed, &denied)
+		c.Judged.PathRevision = c.PathRevision
 		if err == nil && revision != nil {
 			c.Before = &state.Rate{PathRevision: state.PathRevision{Path: c.Path, Revision: *revision}, First: *first, Last: *last, Allowed: *allowed, Denied: *denied}
 		}
@@ -71,14 +75,14 @@ func (s *States) Revisions(ctx context.Context, least int64, limit int) ([]state
 	return all, s.db.Noted("compare revisions", err)
 }
 
-// ToldRevisions notes that people were told of these revisions, or need not be.
-func (s *States) ToldRevisions(ctx context.Context, of []state.PathRevision) error {
+// JudgedRevisions notes judgements.
+func (s *States) JudgedRevisions(ctx context.Context, all []state.Judgement) error {
 	ctx, cancel := context.WithTimeout(ctx, s.db.Timeout())
 	defer cancel()
-	paths, revisions := make([]string, len(of)), make([]string, len(of))
-	for i, one := range of {
-		paths[i], revisions[i] = one.Path, one.Revision
+	paths, revisions, allowed, denied, told := make([]string, len(all)), make([]string, len(all)), make([]int64, len(all)), make([]int64, len(all)), make([]bool, len(all))
+	for i, j := range all {
+		paths[i], revisions[i], allowed[i], denied[i], told[i] = j.Path, j.Revision, j.Allowed, j.Denied, j.Told
 	}
-	_, err := s.db.Pool().Exec(ctx, toldRevisionsSQL, paths, revisions)
+	_, err := s.db.Pool().Exec(ctx, judgedSQL, paths, revisions, allowed, denied, told)
 	return s.db.Noted("note revisions", err)
 }

@@ -118,14 +118,43 @@ func TestStates_NewsUntilTold(t *testing.T) {
 	if len(compared) != 2 || compared[0].Before != nil || compared[1].Revision != "main@r2" || compared[1].Before.Revision != "main@r1" || compared[1].DenyRate()-compared[1].Before.DenyRate() != 0.5 {
 		t.Errorf("%+v", compared)
 	}
-	check(t, s.ToldRevisions(t.Context(), []state.PathRevision{compared[0].PathRevision, compared[1].PathRevision}))
-	w.decide("10.0.0.3", "a/b", "r2", false)
-	w.settled(s)
-	denials, err = s.Denials(t.Context(), 9)
-	check(t, err)
-	if compared, err = s.Revisions(t.Context(), 4, 9); err != nil || len(compared)+len(denials) != 0 {
-		t.Errorf("told, and again: %+v, %+v, %v", denials, compared, err)
+	judge := func(told bool) {
+		t.Helper()
+		var all []state.Judgement
+		for _, c := range compared {
+			all = append(all, state.Judgement{PathRevision: c.PathRevision, Allowed: c.Allowed, Denied: c.Denied, Told: told})
+		}
+		check(t, s.JudgedRevisions(t.Context(), all))
 	}
+	again := func(what string, want int) {
+		t.Helper()
+		w.settled(s)
+		denials, err = s.Denials(t.Context(), 9)
+		check(t, err)
+		if compared, err = s.Revisions(t.Context(), 4, 9); err != nil || len(denials) != 0 || len(compared) != want {
+			t.Errorf("%s: %+v, %+v, %v", what, denials, compared, err)
+		}
+	}
+	judge(false)
+	w.decide("10.0.0.3", "a/b", "r2", false, false, false)
+	again("three more", 0)
+	w.decide("10.0.0.3", "a/b", "r2", false)
+	again("twice as many", 1)
+	if len(compared) == 1 {
+		if since := compared[0].Since(); since.Denied != 4 || since.Allowed != 0 || compared[0].Denied != 7 || compared[0].Before.Revision != "main@r1" {
+			t.Errorf("%+v, since the last judgement %+v", compared[0], since)
+		}
+	}
+	judge(false)
+	w.decide("10.0.0.3", "a/b", "r2", true, true, true, true, true, true, true)
+	again("seven more than eight", 0)
+	w.decide("10.0.0.3", "a/b", "r2", true)
+	again("twice as many again", 1)
+	judge(true)
+	for range 40 {
+		w.decide("10.0.0.3", "a/b", "r2", true)
+	}
+	again("after people were told", 0)
 }
 
 // Decisions without a subject have no state. Alerts see them all the same.
