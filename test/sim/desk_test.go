@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -534,7 +533,7 @@ func (w *world) deskUnsettled() string {
 	}
 	for _, s := range p.Sendings {
 		if s.Outcome == "" {
-			return "retry " + strconv.FormatInt(s.ID, 10) + " has not ended"
+			return fmt.Sprintf("retry %d of %.12s has not ended: sent to %s at %d/%d (published: %v), tried %d times, code %q", s.ID, s.LetterID, s.Topic, s.Published.Partition, s.Published.Offset, !s.Published.Stamp.IsZero(), s.Tries, s.Code)
 		}
 	}
 	return w.jobsUnsettled()

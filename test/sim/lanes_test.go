@@ -89,7 +89,7 @@ func (s *schedule) limitDrawn() {
 	if s.Limited = d.IntN(3) == 0; !s.Limited {
 		return
 	}
-	rows := one(d, 200, 500)
+	rows := one(d, 400, 800)
 	s.Settings = append(s.Settings, fmt.Sprintf("DOCKET_LIMIT_ROWS=%d", rows), fmt.Sprintf("DOCKET_LIMIT_LOW_ROWS=%d", rows/2),
 		fmt.Sprintf("DOCKET_LIMIT_BURST=%d", one(d, 1, 3, rows/10)))
 }

@@ -89,6 +89,7 @@ func (s *States) round(ctx context.Context) (time.Duration, error) {
 	if err != nil || !mine {
 		return statesAway, err
 	}
+	s.cfg.Metrics.lag.begin(began)
 	r, err := s.keeper.Follow(ctx)
 	if err != nil {
 		return 0, err
@@ -115,11 +116,15 @@ func (s *States) mine(ctx context.Context, now time.Time) (bool, error) {
 		return true, nil
 	}
 	mine, err := s.duties.Duty(ctx, statesDuty, s.cfg.Holder, 0, statesLease)
-	if !mine || err != nil {
+	if err != nil { // it says nothing of another desk
+		s.until = time.Time{}
+		return false, err
+	}
+	if !mine {
 		s.until = time.Time{}
 		s.cfg.Metrics.idle()
 		s.alerts.leave()
-		return false, err
+		return false, nil
 	}
 	s.until = now.Add(statesLease)
 	return true, nil

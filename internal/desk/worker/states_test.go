@@ -172,6 +172,21 @@ func TestStates_LagAndPauses(t *testing.T) {
 	})
 }
 
+// A desk whose first round never ends well is behind, too, or no alert would say so.
+func TestStates_LagBeforeTheFirstRound(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		k, b, reg := &keeping{rounds: map[string]int{}, err: errors.New("away")}, newAlertLedger(), prometheus.NewRegistry()
+		stop := runStates(k, b, "a", reg)
+		defer stop()
+		pass(time.Hour)
+		const want = "# HELP docket_state_lag_seconds How long ago the newest decisions were stored that the states have for certain; 0 at a desk that does not keep them just now.\n# TYPE docket_state_lag_seconds gauge\ndocket_state_lag_seconds 3600\n"
+		if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "docket_state_lag_seconds"); err != nil || k.done("a") < 2 {
+			t.Errorf("%v after %d rounds", err, k.done("a"))
+		}
+	})
+}
+
 func TestStates_BehindWithoutPauses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -66,6 +66,16 @@ func (l *stateLag) set(mark time.Time) {
 	l.mark = mark
 }
 
+// begin notes that the desk has the duty. Until a round tells more, the states are not behind, so that the lag of one whose first
+// round never ends grows, too.
+func (l *stateLag) begin(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.mark.IsZero() {
+		l.mark = now
+	}
+}
+
 var stateLagDesc = prometheus.NewDesc("docket_state_lag_seconds", "How long ago the newest decisions were stored that the states have for certain; 0 at a desk that does not keep them just now.", nil, nil)
 
 // Describe implements prometheus.Collector.

@@ -41,3 +41,24 @@ func TestMigrate_RemovesStatesAhead(t *testing.T) {
 		t.Errorf("one is ahead: %q, %d states, removed: %v", names, states, trimmed)
 	}
 }
+
+// Earlier releases noted each revision as told that they had compared. It is compared again when it has twice as many decisions.
+func TestMigrate_ToldRevisionsAreJudgedAgain(t *testing.T) {
+	t.Parallel()
+	d := pgtest.NewEmpty(t)
+	db := open(t, d.URL, 0)
+	for _, before := range []string{"", `INSERT INTO decision_states_revisions (path, revision, first_at, last_at, allowed, denied, told) VALUES ('p', 'old', now(), now(), 90, 30, true), ('p', 'young', now(), now(), 9, 3, false);
+		DELETE FROM goose_db_version WHERE version_id >= 29`, `DELETE FROM goose_db_version WHERE version_id >= 29`} {
+		if before != "" {
+			d.Exec(t, before)
+		}
+		if _, err := schema.New(db.DB).Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var all string
+	d.Query(t, `SELECT string_agg(concat_ws(' ', revision, told, judged_allowed, judged_denied), ', ' ORDER BY revision) FROM decision_states_revisions`, &all)
+	if want := "old f 90 30, young f 0 0"; all != want {
+		t.Errorf("%s, want %s", all, want)
+	}
+}

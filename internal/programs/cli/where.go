@@ -338,12 +338,13 @@ func (t *teller) homeless(d *inspect.Decision) bool {
 	case r.Offset >= r.Committed:
 		say(t.w, "  not read yet: %s before it. %s\n", term.Counted(r.Offset-r.Committed, "record"), t.reading())
 		return true
-	case len(t.forgotten) > 0:
-		say(t.w, "  committed, and not found in %s; it may have been in a place that was given up on purpose\n", strings.Join(t.looked, ", "))
-		return false
 	}
-	say(t.w, "  committed, but not found in %s\n  This should never happen: run `%s verify --from %s/%d/%d`, and search the spools of the other hosts.\n",
-		strings.Join(t.looked, ", "), config.Consumer, r.Topic, r.Partition, r.Offset)
+	unless := "This"
+	if len(t.forgotten) > 0 {
+		unless = "Unless it was in a place that was given up on purpose, this"
+	}
+	say(t.w, "  committed, but not found in %s\n  %s should never happen: run `%s verify --from %s/%d/%d`, and search the spools of the other hosts.\n",
+		strings.Join(t.looked, ", "), unless, config.Consumer, r.Topic, r.Partition, r.Offset)
 	return false
 }
 
