@@ -93,7 +93,7 @@ func newDeskProgram(p *process, log zerolog.Logger) (d *deskProgram, err error) 
 			Holder: p.name, Topics: desk.RetryTopics(s), Interval: s.DeskRelayInterval, Batch: s.DeskRelayBatch, Tries: s.DeskRelayTries, Lease: desk.RelayLease(s), Extend: s.DeskLease, Keys: s.HeaderKeys(),
 		}, book, desk.Publisher(publisher), log),
 		worker.NewMarking(worker.MarkConfig{MaxRecordBytes: int64(s.MaxRecordBytes)}, book, log),
-		worker.NewWatcher(worker.WatchConfig{MaxRecordBytes: int64(s.MaxRecordBytes), MaxPause: 2 * time.Second}, book, desksTable{p}, ledger.Actor{Name: name}, log),
+		worker.NewWatcher(worker.WatchConfig{MaxRecordBytes: int64(s.MaxRecordBytes), MaxPause: 2 * time.Second, MaxAttempts: s.DeskMaxAttempts}, book, desksTable{p}, ledger.Actor{Name: name}, log),
 		worker.NewUpkeep(worker.UpkeepConfig{Holder: p.name, KeepResolved: s.DeskKeepResolved}, book, ledger.Actor{Name: name}, log),
 		worker.NewJobs(worker.JobsConfig{Holder: p.name, Lease: 3 * time.Second, Step: 200 * time.Millisecond, LetterLease: s.DeskLease, Alike: 3, Window: 6, AtOnce: 2}, book, db, log),
 		schedule,
@@ -289,6 +289,10 @@ func (k desksBook) Awaited(ctx context.Context, n int) ([]ledger.Awaited, error)
 
 func (k desksBook) Stored(ctx context.Context, ids []int64, why []string, by ledger.Actor) error {
 	return told(ctx, k.p, "Stored", func() error { return k.inner().Stored(ctx, ids, why, by) })
+}
+
+func (k desksBook) Overtaken(ctx context.Context, possible []ledger.Possible, maxAttempts int, by ledger.Actor) (int, error) {
+	return asked(ctx, k.p, "Overtaken", func() (int, error) { return k.inner().Overtaken(ctx, possible, maxAttempts, by) })
 }
 
 func (k desksBook) LookAgain(ctx context.Context, ids []int64, after time.Duration) error {

@@ -117,6 +117,14 @@ type Awaited struct {
 	Looks    int   // how often it was looked for
 }
 
+// Possible names a dead letter that a published retry becomes if it dies. Index is [envelope.NoIndex] for its whole
+// record. Else only the decision at that place of the record becomes the letter.
+type Possible struct {
+	SendingID int64
+	LetterID  string // by the place where the retry was published, and the value that was sent
+	Index     int
+}
+
 // Watch tracks how retries end.
 type Watch interface {
 	// Awaited lists at most n retries that are due to be looked for.
@@ -124,6 +132,11 @@ type Watch interface {
 	// Stored ends retries, and those of the same letters with the same value, as stored. The letters become RESOLVED.
 	// why says for each id where the row is, in one line. A retry published with another value is not ended.
 	Stored(ctx context.Context, ids []int64, why []string, by Actor) error
+	// Overtaken ends retries whose dead letters entered before their places were noted, and returns how many.
+	// [Intake.Enter] could not know such a letter for a retry if it came without a mark. Possible letters that are
+	// not in the ledger mean nothing. A whole record ends its retry as in Enter, and the letter stays one of its own.
+	// A part is noted as a dead letter of its own.
+	Overtaken(ctx context.Context, possible []Possible, maxAttempts int, by Actor) (ended int, err error)
 	// LookAgain postpones the next look.
 	LookAgain(ctx context.Context, ids []int64, after time.Duration) error
 }

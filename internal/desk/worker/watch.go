@@ -11,6 +11,7 @@ import (
 	"docket/internal/desk/ledger"
 	"docket/internal/errclass"
 	"docket/internal/record/decision"
+	"docket/internal/record/envelope"
 )
 
 // WatchConfig says how published retries are looked for.
@@ -18,6 +19,7 @@ type WatchConfig struct {
 	Interval       time.Duration // between two rounds, and before the second look for a retry; 0: 250 ms
 	MaxPause       time.Duration // longest pause between two looks for one retry; pauses double; 0: 30 s
 	MaxRecordBytes int64         // of an inflated value
+	MaxAttempts    int           // retries that end dead before a letter is FAILED; 0: 3
 }
 
 // watchBatch limits the retries that are looked for at a time, because each has its whole value.
@@ -30,7 +32,7 @@ const lookupBatch = 1000
 const watchBytes = 16 << 20
 
 // Watcher finds stored retries from the table alone, because the consumer does not report them. Retries that end dead
-// come through the [Intake].
+// come through the [Intake]. The watcher ends those whose dead letters came before their places were noted.
 type Watcher struct {
 	cfg    WatchConfig
 	ledger ledger.Watch
@@ -46,6 +48,9 @@ func NewWatcher(cfg WatchConfig, l ledger.Watch, table Table, actor ledger.Actor
 	}
 	if cfg.MaxPause <= 0 {
 		cfg.MaxPause = 30 * time.Second
+	}
+	if cfg.MaxAttempts <= 0 {
+		cfg.MaxAttempts = 3
 	}
 	return &Watcher{cfg: cfg, ledger: l, table: table, actor: actor, log: log}
 }
@@ -81,14 +86,19 @@ func (w *Watcher) round(ctx context.Context) (looked int, err error) {
 	}
 	var stored []int64
 	var why []string
+	var possible []ledger.Possible
 	again := map[time.Duration][]int64{}
 	for i, a := range awaited {
 		if at := looks[i].why(); at != "" {
 			stored, why = append(stored, a.ID), append(why, at)
 			continue
 		}
+		possible = append(possible, w.possible(a)...)
 		pause := doubling(w.cfg.Interval, w.cfg.MaxPause, a.Looks)
 		again[pause] = append(again[pause], a.ID)
+	}
+	if _, err := w.ledger.Overtaken(ctx, possible, w.cfg.MaxAttempts, w.actor); err != nil {
+		return 0, err
 	}
 	for pause, ids := range again {
 		if err := w.ledger.LookAgain(ctx, ids, pause); err != nil {
@@ -96,6 +106,33 @@ func (w *Watcher) round(ctx context.Context) (looked int, err error) {
 		}
 	}
 	return len(awaited), w.stored(ctx, stored, why)
+}
+
+// possible names the dead letters that a published retry has become if it died. A rest of an upload that shares one
+// letter is not among them.
+func (w *Watcher) possible(a ledger.Awaited) (all []ledger.Possible) {
+	if a.Published.Stamp.IsZero() {
+		return nil
+	}
+	place := envelope.Origin{Topic: a.Published.Topic, Partition: a.Published.Partition, Offset: a.Published.Offset}
+	as := func(at, index int, value []byte) {
+		place.Index = at
+		all = append(all, ledger.Possible{SendingID: a.ID, LetterID: envelope.ID(place, value), Index: index})
+	}
+	as(envelope.NoIndex, envelope.NoIndex, a.Value)
+	read, refused := decodeSafely(a.Value, w.cfg.MaxRecordBytes)
+	switch {
+	case refused:
+	case read.Sole:
+		as(0, envelope.NoIndex, a.Value)
+	default:
+		for i := range read.Parts {
+			if p := &read.Parts[i]; !slices.Contains(a.Children, p.Index) {
+				as(p.Index, p.Index, p.Value)
+			}
+		}
+	}
+	return all
 }
 
 // stored ends retries together, or one by one if that fails because of one of them.

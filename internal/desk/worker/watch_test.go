@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"docket/internal/desk/ledger"
+	"docket/internal/record/envelope"
 )
 
 // ends is a ledger.Watch in memory.
@@ -21,6 +22,7 @@ type ends struct {
 	looks   map[int64][]time.Duration // pauses
 	stored  map[int64]string
 	refuse  func(ids []int64) error
+	letters map[string]int // that entered before: the index of each
 	asked   int
 	fail    func(asked int) error
 }
@@ -50,6 +52,19 @@ func (e *ends) Stored(_ context.Context, ids []int64, why []string, _ ledger.Act
 		e.stored[id] = why[i]
 	}
 	return nil
+}
+
+func (e *ends) Overtaken(_ context.Context, possible []ledger.Possible, most int, by ledger.Actor) (ended int, err error) {
+	if most != 7 || by.Name != "desk" {
+		return 0, fmt.Errorf("%d attempts, by %s", most, by.Name)
+	}
+	for _, p := range possible {
+		if index, there := e.letters[p.LetterID]; there && index == p.Index {
+			e.stored[p.SendingID] = fmt.Sprint("overtaken ", index)
+			ended++
+		}
+	}
+	return ended, nil
 }
 
 func (e *ends) LookAgain(_ context.Context, ids []int64, after time.Duration) error {
@@ -89,7 +104,7 @@ func watching(t *testing.T, e *ends, table Table, d time.Duration) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), d)
 	defer stop()
-	w := NewWatcher(WatchConfig{MaxRecordBytes: 1 << 20}, e, table, ledger.Actor{Name: "desk"}, zerolog.Nop())
+	w := NewWatcher(WatchConfig{MaxRecordBytes: 1 << 20, MaxAttempts: 7}, e, table, ledger.Actor{Name: "desk"}, zerolog.Nop())
 	if err := w.Run(ctx); err != nil {
 		t.Error(err)
 	}
@@ -97,6 +112,43 @@ func watching(t *testing.T, e *ends, table Table, d time.Duration) {
 
 func logged(id string) string {
 	return `{"decision_id":"` + id + `","timestamp":"2026-01-02T03:04:05Z"}`
+}
+
+func TestWatcher_LettersThatOvertookTheirRetry(t *testing.T) {
+	t.Parallel()
+	at := func(index int, value string) string {
+		return envelope.ID(envelope.Origin{Topic: "decision-logs", Partition: 2, Offset: 500, Index: index}, []byte(value))
+	}
+	pair := logged("a") + "\n" + logged("b")
+	for name, test := range map[string]struct {
+		value, letter string
+		index         int
+		children      []int
+		want          string
+	}{
+		"the decision":             {logged("a"), at(0, logged("a")), envelope.NoIndex, nil, "overtaken -1"},
+		"the record":               {logged("a"), at(envelope.NoIndex, logged("a")), envelope.NoIndex, nil, "overtaken -1"},
+		"rubbish":                  {"rubbish", at(envelope.NoIndex, "rubbish"), envelope.NoIndex, nil, "overtaken -1"},
+		"nothing":                  {"", at(envelope.NoIndex, ""), envelope.NoIndex, nil, "overtaken -1"},
+		"one of two":               {pair, at(1, logged("b")), 1, nil, "overtaken 1"},
+		"one of two that is known": {pair, at(1, logged("b")), 1, []int{1}, ""},
+		"another place":            {logged("a"), envelope.ID(envelope.Origin{Topic: "decision-logs", Partition: 2, Offset: 501, Index: 0}, []byte(logged("a"))), envelope.NoIndex, nil, ""},
+		"another value":            {logged("a"), at(0, logged("b")), envelope.NoIndex, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				e := newEnds()
+				e.letters = map[string]int{test.letter: test.index}
+				e.await(test.value, test.children...)
+				e.awaited[0].Published = ledger.Found{Topic: "decision-logs", Partition: 2, Offset: 500, Stamp: time.Now()}
+				watching(t, e, rows{}, time.Second)
+				if e.stored[1] != test.want {
+					t.Errorf("%q, want %q", e.stored[1], test.want)
+				}
+			})
+		})
+	}
 }
 
 func TestWatcher_StoredWithAllDecisions(t *testing.T) {

@@ -58,7 +58,7 @@ func TestAlike_ModelInMemory(t *testing.T) {
 		rt.Repeat(map[string]func(*rapid.T){
 			"": a.check, "enter": a.enter, "again": a.again, "retry": a.retry, "schedule": a.schedule, "resolve": a.resolve, "claim": a.claim, "publish": a.publish,
 			"edit": a.edit, "propose": a.propose, "approve": a.approve, "reject": a.reject, "job": a.job, "jobs go on": a.goOn, "take a job": a.take, "keep a job": a.keep, "end a job": a.endJob, "turn a job": a.turn, "first ends": a.firstEnds,
-			"unpublish": a.unpublish, "die": a.die, "await": a.await, "stored": a.stored, "mark": a.mark, "leases": a.leases, "claims": a.claims, "remove": a.remove, "duty": a.duty,
+			"unpublish": a.unpublish, "die": a.die, "await": a.await, "stored": a.stored, "overtaken": a.overtaken, "mark": a.mark, "leases": a.leases, "claims": a.claims, "remove": a.remove, "duty": a.duty,
 			"an hour passes": a.pass, "enter what was left": a.late, "archive what was left": a.shelve, "order": a.order,
 		})
 	})
@@ -287,6 +287,23 @@ func (a *alike) await(t *rapid.T) {
 		ids, own = append(ids, tables[i].ID), append(own, model[i].ID)
 	}
 	a.sameErr(t, "look again", a.d.LookAgain(context.Background(), ids, time.Hour), a.model.LookAgain(context.Background(), own, time.Hour))
+}
+
+// overtaken says of a retry and a letter that died that they belong together. Some of them do.
+func (a *alike) overtaken(t *rapid.T) {
+	i := a.one(t)
+	if i < 0 || len(a.deaths) == 0 {
+		return
+	}
+	pair := rapid.SampledFrom(a.deaths).Draw(t, "death")
+	index := rapid.SampledFrom([]int{envelope.NoIndex, 0, 1}).Draw(t, "index")
+	of := func(sending int64, letter string) []ledger.Possible {
+		return []ledger.Possible{{SendingID: sending, LetterID: letter, Index: index}}
+	}
+	n, err := a.d.Overtaken(context.Background(), of(a.tables[i].ID, pair[0].ID), atMost, ann)
+	m, errOfModel := a.model.Overtaken(context.Background(), of(a.own[i].ID, pair[1].ID), atMost, ann)
+	a.sameErr(t, "overtaken", err, errOfModel)
+	a.same(t, "overtaken", n, m)
 }
 
 func (a *alike) stored(t *rapid.T) {

@@ -65,6 +65,23 @@ type death struct {
 	after  ledger.Standing
 }
 
+// deaths are written in rounds: a letter is in each of them once.
+type deaths struct {
+	rounds [][]death
+	at     map[string]int
+}
+
+func (d *deaths) add(one death) {
+	if d.at == nil {
+		d.at = make(map[string]int)
+	}
+	n := d.at[one.letter]
+	if d.at[one.letter]++; n == len(d.rounds) {
+		d.rounds = append(d.rounds, nil)
+	}
+	d.rounds[n] = append(d.rounds[n], one)
+}
+
 // receive ends the retries that letters are the ends of, and gives back what has to enter as a letter of its own.
 func (h *reentry) receive(ctx context.Context, batch []entering) ([]entering, error) {
 	hints, err := h.pointedAt(ctx, batch)
@@ -78,8 +95,7 @@ func (h *reentry) receive(ctx context.Context, batch []entering) ([]entering, er
 		return nil, err
 	}
 	var fresh []entering
-	var rounds [][]death // a letter is in each of them once
-	at := make(map[string]int)
+	var died deaths
 	for i := range batch {
 		e := &batch[i]
 		s, err := h.whose(ctx, e, hints[i])
@@ -91,19 +107,10 @@ func (h *reentry) receive(ctx context.Context, batch []entering) ([]entering, er
 			continue
 		}
 		if after, counts := h.end(s, e); counts {
-			n := at[s.letter]
-			if at[s.letter]++; n == len(rounds) {
-				rounds = append(rounds, nil)
-			}
-			rounds[n] = append(rounds[n], death{e, s.letter, after})
+			died.add(death{e, s.letter, after})
 		}
 	}
-	for _, round := range rounds {
-		if err := h.write(ctx, round); err != nil {
-			return nil, err
-		}
-	}
-	return fresh, h.close(ctx)
+	return fresh, h.close(ctx, died)
 }
 
 // Each is looked up by an index, however wrong the planner is about the size of a table that has just grown.
@@ -203,7 +210,7 @@ func (h *reentry) lock(ctx context.Context, hints map[int][]int64) error {
 }
 
 // leaveThose drops the hints of letters that are in the ledger themselves: one that came before it was known for a retry, as its
-// place was not noted yet, stays a letter of its own.
+// place was not noted yet, stays a letter of its own. The retry ends by [Ledger.Overtaken].
 func (h *reentry) leaveThose(ctx context.Context, batch []entering, hints map[int][]int64) error {
 	at := make(map[string]int, len(hints))
 	var ids []string
@@ -329,8 +336,13 @@ func (h *reentry) write(ctx context.Context, deaths []death) error {
 	return err
 }
 
-// close writes down what was learnt of sendings.
-func (h *reentry) close(ctx context.Context) error {
+// close writes down what was learnt of letters and sendings.
+func (h *reentry) close(ctx context.Context, died deaths) error {
+	for _, round := range died.rounds {
+		if err := h.write(ctx, round); err != nil {
+			return err
+		}
+	}
 	var ended []int64
 	var codes []string
 	for id, s := range h.sendings {

@@ -187,14 +187,49 @@ func TestReentry_LetterBeforeTheRetry(t *testing.T) {
 	d.Retried(l.ID)
 	s := d.Claimed("r", 1)[0]
 	dead := home(s, 500)
-	dead.RetryOf = "" // somebody took the mark off
+	dead.RetryOf = "" // the broker took it with the necessary headers alone
+	dead.Cause.Message = "too large"
 	if n := d.Entered(dead); n.New != 1 {
 		t.Fatalf("%+v", n)
 	}
+	possible := []ledger.Possible{{SendingID: s.ID, LetterID: "of no letter", Index: envelope.NoIndex}, {SendingID: s.ID, LetterID: l.ID, Index: envelope.NoIndex}, {SendingID: s.ID, LetterID: dead.ID, Index: envelope.NoIndex}}
+	overtaken := func(want int) {
+		t.Helper()
+		if n, err := d.Overtaken(t.Context(), possible, 3, ann); err != nil || n != want {
+			t.Fatalf("%d, %v; want %d", n, err, want)
+		}
+	}
+	overtaken(0) // it is not known to be in the topic
 	d.Placed("r", ledger.Placed{SendingID: s.ID, Offset: 500})
 	if n := d.Entered(dead); n.Known != 1 {
 		t.Fatalf("%+v", n)
 	}
 	same(t, d.State(l.ID), "PROCESSING 0 retried")
+	overtaken(1)
+	overtaken(0)
+	same(t, d.State(l.ID), "PENDING 1 died")
 	same(t, d.State(dead.ID), "PENDING 0 entered")
+	same(t, d.Text(`SELECT outcome FROM dead_letter_outbox`), "dead")
+	same(t, d.Text(`SELECT message || ' ' || found_offset FROM dead_letters WHERE dead_letter_id = '`+l.ID+`'`), fmt.Sprint("too large ", dead.Found.Offset))
+	if n := d.Entered(home(s, 500)); n.Known != 1 {
+		t.Fatalf("%+v", n)
+	}
+}
+
+func TestReentry_PartBeforeTheRetry(t *testing.T) {
+	t.Parallel()
+	d := newLedger(t)
+	l := letter(1, one+"\n"+two)
+	d.Entered(l)
+	d.Retried(l.ID)
+	s := d.Claimed("r", 1)[0]
+	child := part(s, 500, 1, two)
+	child.RetryOf = ""
+	d.Entered(child)
+	d.Placed("r", ledger.Placed{SendingID: s.ID, Offset: 500})
+	if n, err := d.Overtaken(t.Context(), []ledger.Possible{{SendingID: s.ID, LetterID: child.ID, Index: 1}}, 3, ann); err != nil || n != 0 {
+		t.Fatal(n, err)
+	}
+	same(t, d.State(l.ID), "PROCESSING 0 retried")
+	same(t, d.Text(`SELECT children::text FROM dead_letter_outbox`), "{1}")
 }

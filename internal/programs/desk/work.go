@@ -57,7 +57,7 @@ func (p *Program) work(reg prometheus.Registerer) error {
 		worker.NewRelay(worker.RelayConfig{
 			Holder: holder, Topics: RetryTopics(s), Interval: s.DeskRelayInterval, Batch: s.DeskRelayBatch, Tries: s.DeskRelayTries, Lease: RelayLease(s), Extend: s.DeskLease, Observer: metrics, Keys: s.HeaderKeys(),
 		}, book, Publisher(p.parts.publisher), log),
-		worker.NewWatcher(worker.WatchConfig{MaxRecordBytes: int64(s.MaxRecordBytes)}, book, table{p.parts.db}, ledger.Actor{Name: name}, log),
+		worker.NewWatcher(worker.WatchConfig{MaxRecordBytes: int64(s.MaxRecordBytes), MaxAttempts: s.DeskMaxAttempts}, book, table{p.parts.db}, ledger.Actor{Name: name}, log),
 		worker.NewMarking(worker.MarkConfig{MaxRecordBytes: int64(s.MaxRecordBytes), Observer: metrics}, book, log),
 		worker.NewUpkeep(worker.UpkeepConfig{Holder: holder, KeepResolved: s.DeskKeepResolved, Counter: book, LeftOff: historydb.NewReader(p.parts.db.DB).LeftOff, Observer: metrics}, book, ledger.Actor{Name: name}, log),
 		worker.NewTally(historydb.NewReader(p.parts.db.DB), log),

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"docket/internal/desk/ledger"
+	"docket/internal/record/envelope"
 )
 
 // Claim implements [ledger.Relay].
@@ -157,6 +158,32 @@ func (b *Book) Stored(ctx context.Context, ids []int64, why []string, by ledger.
 		b.forget(s.LetterID)
 	}
 	return nil
+}
+
+// Overtaken implements [ledger.Watch].
+func (b *Book) Overtaken(ctx context.Context, possible []ledger.Possible, maxAttempts int, by ledger.Actor) (ended int, err error) {
+	if by.Name == "" {
+		return 0, ledger.ErrNobody
+	}
+	now, end, err := b.begin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer end()
+	for _, p := range possible {
+		s, l := b.sendings[p.SendingID], b.letters[p.LetterID]
+		switch {
+		case s == nil || l == nil || s.LetterID == l.ID || s.Published.Stamp.IsZero() || !s.EndedAt.IsZero():
+		case p.Index == envelope.NoIndex:
+			b.died(s, &l.Letter, maxAttempts, by, now)
+			ended++
+		default:
+			s.children = append(s.children, p.Index)
+			slices.Sort(s.children)
+			s.children = slices.Compact(s.children)
+		}
+	}
+	return ended, nil
 }
 
 // LookAgain implements [ledger.Watch].
