@@ -132,7 +132,7 @@ type Watch interface {
 	// Stored ends retries, and those of the same letters with the same value, as stored. The letters become RESOLVED.
 	// why says for each id where the row is, in one line. A retry published with another value is not ended.
 	Stored(ctx context.Context, ids []int64, why []string, by Actor) error
-	// Overtaken ends retries whose dead letters entered before their places were noted, and returns how many.
+	// Overtaken ends retries whose dead letters entered before their places were noted. It returns how many.
 	// [Intake.Enter] could not know such a letter for a retry if it came without a mark. Possible letters that are
 	// not in the ledger mean nothing. A whole record ends its retry as in Enter, and the letter stays one of its own.
 	// A part is noted as a dead letter of its own.
