@@ -125,9 +125,12 @@ func backlog(y *system) []Bound {
 	now.awaitSeen()
 	delays, _ := now.state()
 	with := Quantile(delays, 0.99)
+	bareAlone, bareBeside := y.bareCommits(length(12 * time.Second))
 	return []Bound{
 		AtMost("p99 from the producer to the row, urgent, with the backlog", with, 300, "ms").ByTime(),
 		AtMost("that against the p99 without a backlog", with/alone, 1.2, "times").ByTime(),
+		Figure("p99 of a bare INSERT beside three sessions of COPY, without Docket", bareBeside, "ms"),
+		Figure("that against the p99 of a bare INSERT alone", bareBeside/bareAlone, "times"),
 		AtLeast("urgent decisions that were measured meanwhile", float64(len(delays)), 100, "decisions").ByTime(),
 		Exactly("decisions of the backlog without a row", float64(int64(n)-y.lane(byDefault)), 0, "decisions"),
 	}
