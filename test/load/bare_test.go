@@ -18,9 +18,9 @@ const bareSessions = 3
 // bareRows is how many rows a COPY has.
 const bareRows = 5000
 
-// bareCommits says what this machine leaves for a commit beside a bulk load, without Docket. It commits single rows at the rate of
-// the urgent lane, first alone and then beside sessions of COPY that write the same kind of decisions. The table has one index.
-// It returns the two p99 in milliseconds.
+// bareCommits says what this machine leaves for a commit beside a bulk load, without Docket. It commits single rows at the
+// rate of the urgent lane. First they are alone, and then beside sessions of COPY that write the same kind of decisions.
+// The table has one index. It returns the two p99 in milliseconds.
 func (y *system) bareCommits(d time.Duration) (alone, beside float64) {
 	y.t.Helper()
 	_, err := y.pool.Exec(y.t.Context(), "CREATE TABLE bare (decision_id text PRIMARY KEY, raw bytea NOT NULL)")

@@ -118,6 +118,8 @@ type Ports struct {
 	Elsewhere func(ctx context.Context, id string) (lookup.Answer, error)
 	// Around is Elsewhere for an id that has a row; nil: Elsewhere does it.
 	Around func(ctx context.Context, id string) (lookup.Answer, error)
+	// Check checks what Docket relies on, as docket check does, but for the spools.
+	Check func(ctx context.Context) []Finding
 	// Calendar says where the decisions of each day are.
 	Calendar func(ctx context.Context) (archive.Calendar, error)
 	// Complete says how complete answers are; nil: that is unknown.
@@ -188,6 +190,7 @@ func New(c Config, p Ports, a Auth, log zerolog.Logger) (*Handler, error) {
 	s.states()
 	s.audit()
 	s.days()
+	s.checks()
 	s.revisions()
 	s.serveDocument(mux)
 	h := &Handler{api: s, guard: &guard{throttle: newThrottle(maxAddresses), rules: s.rules, bodyTime: c.BodyTimeout,

@@ -340,12 +340,12 @@ func TestReport_OrderAndHorizon(t *testing.T) {
 
 func TestRoutes_NoneWithoutAPort(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(_ *api.Config, p *api.Ports) { p.Trial, p.WhereIs, p.Horizon = nil, nil, nil })
+	w := newWorld(t, func(_ *api.Config, p *api.Ports) { p.Trial, p.WhereIs, p.Check, p.Horizon = nil, nil, nil, nil })
 	if a := w.ask(t, "admin", "POST", "/trials", `{"filter":{}}`); a.code != http.StatusNotFound {
 		// The document of another world has the route, with 404 among its problems.
 		t.Error(a)
 	}
-	if doc := w.ask(t, "admin", "GET", "/openapi.json", "").body; strings.Contains(doc, "where-is") || strings.Contains(doc, "/trials\"") {
+	if doc := w.ask(t, "admin", "GET", "/openapi.json", "").body; strings.Contains(doc, "where-is") || strings.Contains(doc, "/trials\"") || strings.Contains(doc, "/check\"") {
 		t.Error("the document has them")
 	}
 	if a := w.ask(t, "admin", "GET", "/report", ""); a.code != http.StatusOK {
@@ -373,7 +373,7 @@ func TestProblem_DatabaseAwayIs503(t *testing.T) {
 		w.store.Fail(c.err)
 		w.states.Fail(c.err)
 		for _, row := range permissions {
-			if row.operation == "classify" || row.operation == "show-completeness" || row.operation == "find-homes" || row.operation == "whoami" || row.operation == "where-is" || row.operation == "try-dead-letters" || c.code == 409 && row.method == "GET" {
+			if row.operation == "classify" || row.operation == "show-completeness" || row.operation == "find-homes" || row.operation == "whoami" || row.operation == "where-is" || row.operation == "check" || row.operation == "try-dead-letters" || c.code == 409 && row.method == "GET" {
 				continue
 			}
 			if row.operation == "create-job" && c.code == 409 {

@@ -83,6 +83,8 @@ func newWorld(t *testing.T, change ...func(*api.Config, *api.Ports)) *world {
 			return archive.Calendar{}, w.book.err
 		}
 		return calendar(ctx)
+	}, Check: func(context.Context) []api.Finding {
+		return []api.Finding{{Level: "ok", What: "brokers", Detail: "3 answer"}, {Level: "fail", What: "topic decision-logs-dlq", Detail: "it is missing", Hint: "create it"}}
 	}, WhereIs: func(context.Context, string) (api.Whereabouts, error) {
 		return api.Whereabouts{Decisions: []api.DecisionHomes{{Record: "decision-logs/0/1", ID: "d"}}}, nil
 	}}
@@ -120,7 +122,7 @@ var document = sync.OnceValues(func() ([]byte, error) {
 		return nil, err
 	}
 	h, err := api.New(api.Config{Lease: time.Minute, Version: "1.2.3"}, api.Ports{Book: newBook(0), Trial: tries{}, Decisions: newStore(0), States: &readertest.States{},
-		Calendar: calendar, WhereIs: func(context.Context, string) (api.Whereabouts, error) { return api.Whereabouts{}, nil }},
+		Calendar: calendar, Check: func(context.Context) []api.Finding { return nil }, WhereIs: func(context.Context, string) (api.Whereabouts, error) { return api.Whereabouts{}, nil }},
 		api.Auth{Tokens: tokens}, zerolog.Nop())
 	if err != nil {
 		return nil, err

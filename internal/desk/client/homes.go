@@ -52,6 +52,12 @@ func (c *Client) Complete(now func() time.Time) *complete.Answers {
 	}, Now: now}
 }
 
+// Check has the desk check what Docket relies on, which takes a minute at most.
+func (c *Client) Check(ctx context.Context) (api.Checked, error) {
+	var found api.Checked
+	return found, older(c.ask(ctx, request{method: http.MethodGet, path: "/check", long: true}, &found))
+}
+
 // WhereIs asks where a record is, which takes as long as the desk needs to read its topics.
 func (c *Client) WhereIs(ctx context.Context, query string) (api.Whereabouts, error) {
 	var w api.Whereabouts

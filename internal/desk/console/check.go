@@ -22,14 +22,14 @@ type doctor struct {
 	running bool
 	since   time.Time
 	by      string
-	result  []Finding
+	result  []api.Finding
 	at      time.Time // of result; zero: there is none
 	ended   time.Time // monotonic
 }
 
 // checkPage is the content of the page of checks.
 type checkPage struct {
-	Result           []Finding
+	Result           []api.Finding
 	At               *time.Time
 	By               string
 	Running          *time.Time
@@ -76,7 +76,7 @@ func (c *Console) findings(in *request) (page, error) {
 			body.OK++
 		}
 	}
-	slices.SortStableFunc(body.Result, func(a, b Finding) int { return levelOf(b.Level) - levelOf(a.Level) })
+	slices.SortStableFunc(body.Result, func(a, b api.Finding) int { return levelOf(b.Level) - levelOf(a.Level) })
 	if in.who.Role >= api.Operator {
 		body.Settings = grouped(c.Sight.Settings)
 	}
@@ -118,7 +118,7 @@ func (c *Console) runCheck(in *request) (page, error) {
 }
 
 // checked reports whether the check came to its end.
-func (c *Console) checked(in *request) (found []Finding, whole bool) {
+func (c *Console) checked(in *request) (found []api.Finding, whole bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(in.ctx()), checkWithin)
 	defer cancel()
 	done := make(chan struct{})

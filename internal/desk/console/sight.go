@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"docket/internal/desk/api"
 	"docket/internal/desk/peers"
 	"docket/internal/desk/worker"
 	"docket/internal/history/complete"
@@ -24,16 +25,13 @@ type Sight struct {
 	// Lanes are those of the settings, the default lane first. One: lanes are off.
 	Lanes []Lane
 	// Check looks at all that Docket relies on, as docket check does. It may take a minute.
-	Check func(ctx context.Context) []Finding
+	Check func(ctx context.Context) []api.Finding
 	// Settings are those of this desk.
 	Settings []SettingLine
 }
 
 // Lane is a lane of the settings.
 type Lane struct{ Name, Topic, Group string }
-
-// Finding is one result of a check. Level is ok, warn or fail.
-type Finding struct{ Level, What, Detail, Hint string }
 
 // SettingLine is a setting of a program. Value is empty for a secret.
 type SettingLine struct {

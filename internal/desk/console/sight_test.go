@@ -40,7 +40,10 @@ var settingLines = []console.SettingLine{
 	{Group: "Database", Name: "DOCKET_DATABASE_URL_OTHER", Source: "unset", Secret: true},
 }
 
-var checkResult = []console.Finding{{"ok", "brokers", "3 answer", ""}, {"fail", "topic decision-logs-dlq", "it is missing", "create it"}, {"warn", "database " + marker, "replication 1", ""}}
+var checkResult = []api.Finding{
+	{Level: "ok", What: "brokers", Detail: "3 answer"}, {Level: "fail", What: "topic decision-logs-dlq", Detail: "it is missing", Hint: "create it"},
+	{Level: "warn", What: "database " + marker, Detail: "replication 1"},
+}
 
 func of(n float64) *float64 { return &n }
 
@@ -79,7 +82,7 @@ func whole(c *console.Config, _ *api.Config, _ *api.Ports) {
 		Alerts: func(context.Context) ([]worker.Told, error) {
 			return []worker.Told{{Level: 120, At: noon.Add(-time.Hour)}, {Topic: "decision-logs-dlq", Level: 3, At: noon}}, nil
 		},
-		Check: func(context.Context) []console.Finding { return checkResult }}
+		Check: func(context.Context) []api.Finding { return checkResult }}
 }
 
 func TestScreens_GoldenOfAFleet(t *testing.T) {
@@ -312,7 +315,7 @@ func TestCheck_OneRunForEverybody(t *testing.T) {
 		var mu sync.Mutex
 		runs, goOn := 0, make(chan struct{})
 		w := newWorld(t, func(c *console.Config, _ *api.Config, _ *api.Ports) {
-			c.Sight.Check = func(ctx context.Context) []console.Finding {
+			c.Sight.Check = func(ctx context.Context) []api.Finding {
 				mu.Lock()
 				runs++
 				mu.Unlock()
@@ -356,7 +359,7 @@ func TestCheck_HangingEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, func(c *console.Config, _ *api.Config, _ *api.Ports) {
-			c.Sight.Check = func(ctx context.Context) []console.Finding { <-ctx.Done(); return nil }
+			c.Sight.Check = func(ctx context.Context) []api.Finding { <-ctx.Done(); return nil }
 		})
 		b, began := w.as(t, "operator"), time.Now()
 		b.post(t, "/check", nil)

@@ -98,7 +98,7 @@ func newWorld(t testing.TB, change ...func(*console.Config, *api.Config, *api.Po
 	}
 	ac := api.Config{Version: "1.2.3", Lease: time.Minute, Now: w.clock.Now}
 	cc := console.Config{Version: "1.2.3", Views: w.views, Now: w.clock.Now, Sight: console.Sight{Lanes: []console.Lane{{Name: "default", Topic: "decision-logs", Group: "docket"}}, Settings: settingLines,
-		Check: func(context.Context) []console.Finding { return checkResult }}}
+		Check: func(context.Context) []api.Finding { return checkResult }}}
 	p := api.Ports{Book: w.book, Trial: w.tries, Horizon: horizon{}, Decisions: placed{w.store}, States: states, Calendar: calendar, WhereIs: func(_ context.Context, q string) (api.Whereabouts, error) {
 		return api.Whereabouts{Decisions: []api.DecisionHomes{{Record: "decision-logs/0/1", ID: q, Homes: []string{"row: stored"}}}, Looked: []string{"rows"}, Unlooked: []string{"spool of host b"}}, nil
 	}}

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"docket/internal/audit/check"
 	"docket/internal/history/archive"
 	"docket/internal/postgres/db"
 	"docket/internal/programs/cli/term"
@@ -46,8 +47,18 @@ type Env struct {
 	// AskDesk asks a desk where a record is, in place of the database and of Kafka; nil: no desk is asked. The answer is that
 	// of the command: for people, for programs, and whether each decision has a home or is not read yet.
 	AskDesk func(ctx context.Context, query string) (text string, report []byte, settled bool, err error)
+	// AskCheck has a desk check what Docket relies on; nil: no desk is asked. The desk does not see the spools.
+	AskCheck func(ctx context.Context) ([]CheckResult, error)
 	// Shelf opens where archives are; nil: the program does not read them.
 	Shelf func(where string, s config.Settings) (archive.Shelf, error)
+}
+
+// CheckResult is the result of one check.
+type CheckResult = check.Result
+
+// CheckOf returns the result of a check that a desk ran. The level is ok, warn or fail.
+func CheckOf(level, what, detail, hint string) CheckResult {
+	return CheckResult{Level: check.Level(level), What: what, Detail: detail, Hint: hint}
 }
 
 // Called is how a person calls the program, in help and in complaints.

@@ -88,7 +88,7 @@ func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg prom
 		Book: ledgerdb.New(p.parts.asked.DB), Trial: trial, Horizon: horizon, Decisions: decisions, Question: question,
 		Backlog: func(ctx context.Context) (worker.Backlog, error) { return Backlog(ctx, s) },
 		WhereIs: whereIs(s, look.Find, shards), Elsewhere: look.Find, Around: look.Around, Complete: answers,
-		States: states, Calendar: calendar,
+		States: states, Calendar: calendar, Check: func(ctx context.Context) []api.Finding { return findings(ctx, s) },
 	}, auth, p.log)
 	if err != nil {
 		return config.Complaint{Variable: "DOCKET_DESK_API_CLIENTS", Text: err.Error()}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"docket/internal/audit/check"
+	"docket/internal/desk/api"
 	"docket/internal/desk/console"
 	"docket/internal/desk/peers"
 	"docket/internal/desk/peers/target"
@@ -22,7 +23,7 @@ func (p *Program) sight() console.Sight {
 		Waits:    p.waits,
 		Members:  p.parts.reader.Members,
 		Settings: settingLines(p.options.Environ),
-		Check:    func(ctx context.Context) []console.Finding { return findings(ctx, s) },
+		Check:    func(ctx context.Context) []api.Finding { return findings(ctx, s) },
 		Alerts: func(ctx context.Context) ([]worker.Told, error) {
 			return worker.AlertsNow(ctx, book, append(s.SourceTopics(), s.KafkaParkingTopic, s.KafkaDLQTopic, s.KafkaParkingDLQTopic)...)
 		},
@@ -69,9 +70,9 @@ func (p *Program) waits() (all []complete.Waits, at time.Time, known, slow bool)
 }
 
 // findings runs what docket check runs. The spools are on other hosts, and their programs tell of them.
-func findings(ctx context.Context, s config.Settings) (all []console.Finding) {
+func findings(ctx context.Context, s config.Settings) (all []api.Finding) {
 	for _, r := range check.Seen(ctx, s) {
-		all = append(all, console.Finding{Level: string(r.Level), What: r.What, Detail: r.Detail, Hint: r.Hint})
+		all = append(all, api.Finding{Level: string(r.Level), What: r.What, Detail: r.Detail, Hint: r.Hint})
 	}
 	return all
 }

@@ -61,8 +61,13 @@ func commandOf(args []string) string {
 	return ""
 }
 
-// asking returns the environment of a command of package cli: where-is asks a desk if one is chosen, and the others that need
-// the database refuse one.
+// onlyContext reports whether a desk was chosen by the current context alone.
+func (t *tree) onlyContext(target *contexts.Target) bool {
+	return target.Context != "" && t.Options.Asks.Context == "" && t.Setting("DOCKET_CONTEXT") == ""
+}
+
+// asking returns the environment of a command of package cli: where-is and check ask a desk if one is chosen, and the others
+// that need the database refuse one. The current context does not concern check, which is for the host of a program.
 func (t *tree) asking(name string) (cli.Env, error) {
 	if !slices.Contains([]string{"where-is", "check", "verify", "migrate"}, name) {
 		return t.Env, nil
@@ -71,7 +76,7 @@ func (t *tree) asking(name string) (cli.Env, error) {
 	switch {
 	case err != nil || target == nil:
 		return t.Env, err
-	case name == "where-is":
+	case name == "where-is" || name == "check" && !t.onlyContext(target):
 		desk, err := t.Connect(target)
 		if err != nil {
 			return t.Env, err
@@ -82,8 +87,16 @@ func (t *tree) asking(name string) (cli.Env, error) {
 			found, err := desk.WhereIs(ctx, query)
 			return found.Text, found.Report, found.Settled, err
 		}
+		env.AskCheck = func(ctx context.Context) (all []cli.CheckResult, err error) {
+			defer desk.Close()
+			found, err := desk.Check(ctx)
+			for _, f := range found.Checks {
+				all = append(all, cli.CheckOf(f.Level, f.What, f.Detail, f.Hint))
+			}
+			return all, err
+		}
 		return env, nil
-	case target.Context != "" && t.Options.Asks.Context == "" && t.Setting("DOCKET_CONTEXT") == "":
+	case t.onlyContext(target):
 		return t.Env, nil // the current context is for commands that can ask it
 	}
 	return t.Env, frame.Misuse("a desk cannot do this for you: it needs the database and Kafka. Leave away --server, --context and DOCKET_SERVER, and set DOCKET_DATABASE_URL")

@@ -87,6 +87,12 @@ func (w *world) overDesk(t *testing.T, role string) *world {
 		Question: reader.Question{Subject: spec},
 		Book:     w.book, Horizon: horizonOf(w.horizon), Backlog: sys.Backlog, Calendar: sys.Calendar, Decisions: sys.Decisions, States: sys.States, Complete: sys.Complete,
 		Elsewhere: func(ctx context.Context, id string) (lookup.Answer, error) { return sys.Look.Find(ctx, id), nil },
+		Check: func(context.Context) []api.Finding {
+			if w.failing {
+				return []api.Finding{{Level: "fail", What: "topic x", Detail: "it is missing", Hint: "create it"}}
+			}
+			return []api.Finding{{Level: "ok", What: "brokers", Detail: "3 answer"}, {Level: "warn", What: "topic x", Detail: "replication \x1b[31m1", Hint: "raise it"}}
+		},
 		WhereIs: func(context.Context, string) (api.Whereabouts, error) {
 			return api.Whereabouts{Text: "decision-logs/0/7, 1 decision\n", Report: []byte(`{"records":[]}`), Settled: true}, nil
 		},
@@ -265,7 +271,7 @@ func TestDesk_LeastRole(t *testing.T) {
 	for args, needs := range map[string]string{
 		"logs": "", "logs " + id: "", "stats": "", "dlq list": "", "dlq show " + letter: "", "jobs list": "", "report": "", "where-is decision-logs/0/7": "",
 		"logs --full": "auditor", "logs " + id + " --full": "auditor", "why " + id: "auditor", "diff " + id + " " + id: "auditor", "state alice": "auditor", "flips": "auditor", "logs --match input:/n=1": "auditor",
-		"dlq show " + letter + " --payload": "operator", "dlq retry " + letter: "operator", "jobs stop 3": "operator", "dlq approve 1 --reason x --yes": "operator",
+		"check": "operator", "dlq show " + letter + " --payload": "operator", "dlq retry " + letter: "operator", "jobs stop 3": "operator", "dlq approve 1 --reason x --yes": "operator",
 	} {
 		w := (&world{store: decisions(12), book: jobbed(), states: statesKept()}).overDesk(t, "viewer")
 		r := w.call(strings.Fields(args)...)
@@ -275,6 +281,21 @@ func TestDesk_LeastRole(t *testing.T) {
 		if strings.Contains(r.out+r.err, readertest.Secret) {
 			t.Errorf("%s shows a payload", args)
 		}
+	}
+}
+
+// TestDesk_Check: the desk checks, and the answer is printed as that of the command on its host.
+func TestDesk_Check(t *testing.T) {
+	t.Parallel()
+	w := (&world{}).overDesk(t, "operator")
+	r := w.call("check")
+	if r.code != 0 || r.out != "ok    brokers: 3 answer\nwarn  topic x: replication \\x1b[31m1; raise it\n" || !strings.Contains(r.err, "does not see the spools") {
+		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
+	}
+	w = (&world{failing: true}).overDesk(t, "operator")
+	r = w.call("check", "--json")
+	if r.code != 1 || !strings.Contains(r.out, `"failed": true`) || !strings.Contains(r.out, `"hint": "create it"`) {
+		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
 	}
 }
 

@@ -89,6 +89,7 @@ func (t *trial) RunValue(_ context.Context, value []byte) (worker.TrialResult, e
 
 // world is the surroundings of a call. The zero value is a pipe, a good URL and a ledger with a few dead letters.
 type world struct {
+	failing  bool // the check of the desk
 	book     *book
 	store    *readertest.Store
 	states   *readertest.States // nil: no desk keeps them

@@ -14,8 +14,12 @@ import (
 func (t *tree) reused() map[string]*cobra.Command {
 	commands := map[string]*cobra.Command{}
 	for _, c := range []cli.Command{cli.Check(), cli.Migrate(), cli.Verify(), cli.WhereIs(), cli.Classify(), cli.Health(), cli.Version()} {
-		if c.Name == "health" {
+		switch c.Name {
+		case "health":
 			c.Text = "Ask the desk on this host if it is healthy, for container health checks."
+		case "check":
+			c.More += "\nWith --server, the desk checks with its own settings and logins. It does not see the spools. That needs the\n" +
+				"role operator."
 		}
 		commands[c.Name] = t.reuseOr(c, func(args []string) (int, error) {
 			if slices.ContainsFunc(args, func(arg string) bool { return arg == "--help" || arg == "-h" || arg == "-help" }) {
