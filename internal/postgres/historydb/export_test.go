@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"docket/internal/history/complete"
 	"docket/internal/history/reader"
 )
 
@@ -41,6 +42,17 @@ func (a *Archives) Within(d time.Duration) *Archives {
 
 // MostUnderWay is how many retries are looked through for closed letters.
 const MostUnderWay = mostUnderWay
+
+// MostOpen is how many open letters of a span of time are counted.
+const MostOpen = mostOpen
+
+// WaitingOneByOne is [Reader.Waiting] for a login that may not read the counters.
+func (r *Reader) WaitingOneByOne(ctx context.Context, of complete.Range) (n int64, known bool, err error) {
+	var args []any
+	statement := waitingSQL(of, false, &args)
+	err = r.db.Pool().QueryRow(ctx, statement, args...).Scan(&n, &known)
+	return n, known, err
+}
 
 // LeavingRows is how many rows of a day may be counted while writers wait.
 const LeavingRows = leavingRows

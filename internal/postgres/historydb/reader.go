@@ -21,8 +21,10 @@ type Reader struct {
 	db                    *db.DB
 	counts                counting
 	briefTime, prefixTime time.Duration
-	// Rights of this login when they were asked for last: on the ledger, on the days that archives took out, and on the traces of archived days.
+	// Rights of this login when they were asked for last: on the ledger and its counters, on the days that archives took out, and on the traces
+	// of archived days.
 	ledger       atomic.Bool
+	counters     atomic.Bool
 	leftReadable atomic.Bool
 	traceRights  atomic.Pointer[traceRights]
 

@@ -13,11 +13,13 @@ import (
 
 var _ complete.Books = (*Reader)(nil)
 
-// waitingRightsSQL says whether the server takes writes, and whether this login may read the ledger.
+// waitingRightsSQL says whether the server takes writes, whether this login may read the ledger, and whether it may read its
+// counters.
 const waitingRightsSQL = `
 SELECT NOT pg_is_in_recovery(), coalesce((
 	SELECT bool_and(coalesce(has_table_privilege(t, 'SELECT'), false))
-	  FROM unnest(ARRAY[to_regclass('dead_letters'), to_regclass('dead_letter_surplus'), to_regclass('dead_letter_decisions'), to_regclass('dead_letter_outbox')]) AS t), false)`
+	  FROM unnest(ARRAY[to_regclass('dead_letters'), to_regclass('dead_letter_surplus'), to_regclass('dead_letter_decisions'), to_regclass('dead_letter_outbox')]) AS t), false),
+	coalesce(has_table_privilege(to_regclass('dead_letter_counts'), 'SELECT'), false)`
 
 // errNotReadable says that this login may not read the ledger any more.
 var errNotReadable = errors.New("the ledger is not readable")
@@ -26,11 +28,10 @@ var errNotReadable = errors.New("the ledger is not readable")
 // is on its way, as that can still store it. One statement counts all, so a letter that a desk enters from the surplus meanwhile
 // is seen once at least.
 func (r *Reader) Waiting(ctx context.Context, of complete.Range) (n int64, known, primary bool, err error) {
-	var args []any
-	statement := waitingSQL(of, &args)
+	var counters bool
 	if !r.ledger.Load() { // the statement would fail, and the server's log would have each failure
 		err = r.atOnce(ctx, r.patience(ctx), pgx.RepeatableRead, func(b *pgx.Batch) { b.Queue(waitingRightsSQL) }, func(answers pgx.BatchResults) error {
-			return answers.QueryRow().Scan(&primary, &known)
+			return answers.QueryRow().Scan(&primary, &known, &counters)
 		})
 		if err != nil {
 			return 0, false, false, db.Clean("look whether the ledger is readable", err)
@@ -38,16 +39,19 @@ func (r *Reader) Waiting(ctx context.Context, of complete.Range) (n int64, known
 		if !known {
 			return 0, false, primary, nil
 		}
+		r.counters.Store(counters)
 		r.ledger.Store(true)
 	}
+	var args []any
+	statement := waitingSQL(of, r.counters.Load(), &args)
 	err = r.atOnce(ctx, r.patience(ctx), pgx.RepeatableRead, func(b *pgx.Batch) {
 		b.Queue(waitingRightsSQL)
 		b.Queue(statement, args...)
 	}, func(answers pgx.BatchResults) error {
-		if err := answers.QueryRow().Scan(&primary, &known); err != nil {
+		if err := answers.QueryRow().Scan(&primary, &known, &counters); err != nil {
 			return err
 		}
-		if !known {
+		if !known || !counters && r.counters.Load() {
 			return errNotReadable // and the other statement failed
 		}
 		return answers.QueryRow().Scan(&n, &known)
@@ -66,35 +70,47 @@ func (r *Reader) Waiting(ctx context.Context, of complete.Range) (n int64, known
 // take longer than an answer waits for it.
 const mostUnderWay = 10_000
 
-// waitingSQL counts open dead letters that may be in a range, and says whether the ledger has all of them.
-func waitingSQL(of complete.Range, args *[]any) string {
-	var where []string
-	var times []string
+// mostOpen limits the open letters of a span of time that are counted one by one. With more of them the count is unknown, as it
+// would take longer than an answer waits for it.
+const mostOpen = 20_000
+
+// waitingSQL counts open dead letters that may be in a range, and says whether the ledger has all of them. It does not join what
+// letters hold to each of a million letters: few hold several decisions. Of a range without times the counters of the ledger tell,
+// where this login may read them.
+func waitingSQL(of complete.Range, counters bool, args *[]any) string {
+	most, open := db.Arg(args, mostUnderWay)+"::int", db.Arg(args, mostOpen)+"::int"
+	var within []string
 	if !of.Since.IsZero() {
-		times = append(times, "d.decision_ts >= "+db.Arg(args, of.Since)+"::timestamptz")
+		within = append(within, "d.decision_ts >= "+db.Arg(args, of.Since)+"::timestamptz")
 	}
 	if !of.Until.IsZero() {
-		times = append(times, "d.decision_ts < "+db.Arg(args, of.Until)+"::timestamptz")
-	}
-	if len(times) > 0 {
-		where = append(where, "(d.decision_ts IS NULL OR "+strings.Join(times, " AND ")+")")
+		within = append(within, "d.decision_ts < "+db.Arg(args, of.Until)+"::timestamptz")
 	}
 	// The ledger has no path of a letter that could not be read, and the beginning of a long one. It has no services.
+	path := ""
 	if condition := pathsSQL(of.Paths, args); condition != "" {
-		where = append(where, "(d.path = '' OR octet_length(d.path) >= 1000 OR "+condition+")")
+		path = " AND (d.path = '' OR octet_length(d.path) >= 1000 OR " + condition + ")"
 	}
-	rest := ""
-	if len(where) > 0 {
-		rest = " AND " + strings.Join(where, " AND ")
+	one := func(time string) string { // of the letters of a time, by the index of times
+		return "SELECT 1 FROM dead_letters d WHERE d.state <> 'RESOLVED' AND " + time + path
 	}
-	most := db.Arg(args, mostUnderWay) + "::int"
+	var letters, all string
+	switch rest := strings.Join(within, " AND "); {
+	case rest != "":
+		letters, all = one("d.decision_ts IS NULL")+" UNION ALL "+one(rest), path+" AND (d.decision_ts IS NULL OR "+rest+")"
+	default:
+		letters, all = one("true"), path
+	}
+	counted := "SELECT count(*) AS n, count(*) <= " + open + " AS known FROM (" + letters + " LIMIT " + open + " + 1) d"
+	if len(within) == 0 && counters {
+		counted = "SELECT coalesce(sum(d.n), 0) AS n, " + open + " > 0 AS known FROM dead_letter_counts d WHERE d.state <> 'RESOLVED'" + path
+	}
 	return `WITH o AS MATERIALIZED (SELECT dead_letter_id FROM dead_letter_outbox WHERE published_at IS NOT NULL AND ended_at IS NULL LIMIT ` + most + ` + 1),
-	few AS MATERIALIZED (SELECT count(*) <= ` + most + ` AS few FROM o)
-	SELECT (SELECT coalesce(sum(greatest(1, x.refused)), 0)::bigint
-	FROM (SELECT d.dead_letter_id FROM dead_letters d WHERE d.state <> 'RESOLVED'` + rest + `
-		UNION ALL
-		SELECT d.dead_letter_id FROM (SELECT DISTINCT dead_letter_id FROM o WHERE (SELECT few FROM few)) o
-			JOIN dead_letters d USING (dead_letter_id) WHERE d.state = 'RESOLVED'` + rest + `) d
-	LEFT JOIN dead_letter_decisions x USING (dead_letter_id)),
-	(SELECT few FROM few) AND NOT EXISTS (SELECT FROM dead_letter_surplus WHERE state = 'open')`
+	few AS MATERIALIZED (SELECT count(*) <= ` + most + ` AS few FROM o),
+	counted AS MATERIALIZED (` + counted + `)
+	SELECT ((SELECT n FROM counted)
+		+ (SELECT coalesce(sum(greatest(1, x.refused) - 1), 0) FROM dead_letter_decisions x JOIN dead_letters d USING (dead_letter_id) WHERE d.state <> 'RESOLVED'` + all + `)
+		+ (SELECT coalesce(sum(greatest(1, x.refused)), 0) FROM (SELECT DISTINCT dead_letter_id FROM o WHERE (SELECT few FROM few)) o
+			JOIN dead_letters d USING (dead_letter_id) LEFT JOIN dead_letter_decisions x USING (dead_letter_id) WHERE d.state = 'RESOLVED'` + all + `))::bigint,
+	(SELECT few FROM few) AND (SELECT known FROM counted) AND NOT EXISTS (SELECT FROM dead_letter_surplus WHERE state = 'open')`
 }

@@ -34,10 +34,14 @@ func TestWaiting_OpenLettersOfTheRange(t *testing.T) {
 		"neither": {complete.Range{Since: at.Add(time.Minute), Until: at.Add(time.Hour)}, 3},
 		"path":    {complete.Range{Paths: []string{"c"}}, 4},
 		"below":   {complete.Range{Paths: []string{"a/*"}}, 4},
+		"both":    {complete.Range{Since: at.Add(-time.Minute), Until: at.Add(time.Minute), Paths: []string{"c"}}, 3},
 	} {
 		n, known, primary, err := r.Waiting(t.Context(), c.r)
 		if err != nil || n != c.want || !known || !primary {
 			t.Errorf("%s: %d, known %v, primary %v, %v; want %d", name, n, known, primary, err, c.want)
+		}
+		if n, known, err := r.WaitingOneByOne(t.Context(), c.r); err != nil || n != c.want || !known {
+			t.Errorf("%s, without the counters: %d, known %v, %v; want %d", name, n, known, err, c.want)
 		}
 	}
 	d.Retried(early.ID)
@@ -85,6 +89,30 @@ func TestWaiting_OpenLettersOfTheRange(t *testing.T) {
 	d.Exec(t, `INSERT INTO dead_letter_surplus (topic, partition, client, hour, first_offset, last_offset, next_offset, letters, first_at, last_at) VALUES ('decision-logs-dlq', 0, 'c', now(), 1, 2, 1, 2, now(), now())`)
 	if _, known, primary, err := r.Waiting(t.Context(), complete.Range{}); err != nil || known || !primary {
 		t.Errorf("a desk left letters in Kafka: known %v, primary %v, %v", known, primary, err)
+	}
+}
+
+// TestWaiting_MoreThanAreCounted: the counters tell of a million letters, and of a span of time only so many are counted.
+func TestWaiting_MoreThanAreCounted(t *testing.T) {
+	t.Parallel()
+	d := pgtest.NewLetters(t)
+	r := historydb.NewReader(pgtest.Open(t, d.URL, 0).DB)
+	one := pgtest.Letter(1, "a")
+	d.Entered(one)
+	d.Exec(t, fmt.Sprintf(`INSERT INTO dead_letters (dead_letter_id, group_id, path, decision_id, decision_ts, origin_topic, origin_partition, origin_offset, found_topic, found_partition, found_offset, found_at,
+			first_failed_at, last_failed_at, changed_by, changed_act, message, why)
+		SELECT lpad(to_hex(n), 64, '0'), group_id, path, decision_id, decision_ts, origin_topic, origin_partition, n, found_topic, found_partition, n, found_at, first_failed_at, last_failed_at, changed_by, changed_act, message, why
+		  FROM dead_letters, generate_series(1, %d) AS n`, historydb.MostOpen-1))
+	span := complete.Range{Since: one.DecisionTime, Until: one.DecisionTime.Add(time.Second)}
+	if n, known, _, err := r.Waiting(t.Context(), span); err != nil || !known || n != historydb.MostOpen {
+		t.Fatalf("as many as are counted: %d, known %v, %v", n, known, err)
+	}
+	d.Entered(pgtest.Letter(2, "b"))
+	if _, known, primary, err := r.Waiting(t.Context(), span); err != nil || known || !primary {
+		t.Errorf("more than are counted: known %v, primary %v, %v", known, primary, err)
+	}
+	if n, known, _, err := r.Waiting(t.Context(), complete.Range{}); err != nil || !known || n != historydb.MostOpen+1 {
+		t.Errorf("of all times: %d, known %v, %v", n, known, err)
 	}
 }
 
