@@ -131,4 +131,10 @@ func TestWaiting_WithoutRights(t *testing.T) {
 			t.Errorf("question %d: %d, known %v, primary %v, %v", i, n, known, primary, err)
 		}
 	}
+	d.Exec(t, `ALTER TABLE dead_letter_counts RENAME TO hidden`)
+	for i, readable := range []bool{false, true} { // one question notices it
+		if n, known, primary, err := r.Waiting(t.Context(), complete.Range{}); err != nil || known != readable || !primary || n != 0 {
+			t.Errorf("question %d without the counters: %d, known %v, primary %v, %v", i, n, known, primary, err)
+		}
+	}
 }
