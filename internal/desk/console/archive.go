@@ -61,14 +61,14 @@ func (c *Console) archive(in *request) (page, error) {
 			body.Days = append(body.Days, found.Days[i])
 		}
 	}
-	body.Weeks = weeksOf(body.Month, body.Days)
+	slices.Reverse(body.Days)                   // the list has the newest day first
+	body.Weeks = weeksOf(body.Month, body.Days) // it points into Days, whose order is final by now
 	if !body.None && found.Days[0].Day.Before(body.Month) {
 		body.Earlier = "/archive?month=" + body.Month.AddDate(0, -1, 0).Format(monthForm)
 	}
 	if body.Month.Before(newest) {
 		body.Next = "/archive?month=" + body.Month.AddDate(0, 1, 0).Format(monthForm)
 	}
-	slices.Reverse(body.Days)
 	return page{name: "archive", title: "Archive", body: body}, nil
 }
 

@@ -52,6 +52,10 @@ func TestArchive_NamesEachState(t *testing.T) {
 		if !regexp.MustCompile(`<tr><td data-th="Day">(<a href="[^"]+">)?` + of + `(</a>)?</td><td data-th="State"><span class="badge [a-z]*">` + want + `</span>`).MatchString(a.body) {
 			t.Errorf("%s is not %s", of, want)
 		}
+		// The same in the calendar above the list.
+		if n := strings.TrimLeft(of[8:], "0"); !regexp.MustCompile(`<td>(<a href="[^"]+" aria-label="` + n + `: decisions of ` + of + `">|<span class="dim">)` + n + `</(a|span)><br><span class="badge [a-z]*">` + want + `</span></td>`).MatchString(a.body) {
+			t.Errorf("in the calendar %s is not %s", of, want)
+		}
 	}
 	for _, want := range []string{"One place was not looked at.", "s3://archive/docket", "archive x is broken", "up to 2026-01-31", `<a href="/decisions?since=2026-02-09&amp;until=2026-02-10">`, "1.5 MB", "parquet", "forgotten on purpose by mara at ", ": we keep a year"} {
 		if !strings.Contains(a.body, want) {
