@@ -33,7 +33,8 @@ type book struct {
 	proposed []ledger.Proposal
 	refuses  error // of decisions on proposals
 	left     []ledger.Surplus
-	hook     func() // at the beginning of each call
+	alike    []ledger.Group // in place of those of letters
+	hook     func()         // at the beginning of each call
 }
 
 var _ ledger.Book = (*book)(nil)
@@ -170,6 +171,9 @@ func (b *book) Groups(_ context.Context, _ ledger.Filter) ([]ledger.Group, error
 	if err != nil {
 		return nil, err
 	}
+	if b.alike != nil {
+		return b.alike, nil
+	}
 	g := ledger.Group{Kind: envelope.Data, Code: "23514", Message: "check_violation", Counts: map[ledger.State]int64{}, FirstSeen: noon}
 	for _, e := range b.letters {
 		g.Fingerprint = e.Fingerprint
@@ -281,11 +285,11 @@ func (b *book) Proposal(_ context.Context, id int64) (ledger.Proposal, error) {
 	return b.proposed[id-1], nil
 }
 
-func (b *book) ListProposals(_ context.Context, all bool, n int) (list []ledger.Proposal, err error) {
+func (b *book) ListProposals(_ context.Context, q ledger.ProposalQuery, n int) (list []ledger.Proposal, err error) {
 	leave, err := b.enter()
 	defer leave()
 	for _, p := range slices.Backward(b.proposed) {
-		if (all || p.State == ledger.ProposalOpen) && len(list) < n {
+		if (q.All || p.State == ledger.ProposalOpen) && (q.LetterID == "" || p.LetterID == q.LetterID) && (q.Before == 0 || p.ID < q.Before) && len(list) < n {
 			p.Value = nil
 			list = append(list, p)
 		}
@@ -355,10 +359,15 @@ func (b *book) Job(_ context.Context, id int64) (ledger.Job, error) {
 	return b.jobs[id-1], nil
 }
 
-func (b *book) ListJobs(_ context.Context, n int) ([]ledger.Job, error) {
+func (b *book) ListJobs(_ context.Context, before int64, n int) (jobs []ledger.Job, err error) {
 	leave, err := b.enter()
 	defer leave()
-	return b.jobs[max(0, len(b.jobs)-n):], err
+	for _, j := range slices.Backward(b.jobs) {
+		if (before == 0 || j.ID < before) && len(jobs) < n {
+			jobs = append(jobs, j)
+		}
+	}
+	return jobs, err
 }
 
 func (b *book) turn(id int64, from []ledger.JobState, to ledger.JobState, by ledger.Actor) (ledger.Job, error) {

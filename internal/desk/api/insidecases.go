@@ -138,9 +138,9 @@ func (i Inside) Propose(ctx context.Context, c Caller, id string, p ProposalRequ
 	return out.Body, nil
 }
 
-// Proposals is list-proposals: those that wait.
-func (i Inside) Proposals(ctx context.Context, c Caller, most int) (ProposalList, error) {
-	out, err := ask(ctx, i.s, "list-proposals", c, &proposalsInput{Limit: most}, i.s.listProposals)
+// Proposals is list-proposals: those that wait, of one dead letter by its whole id, or of all.
+func (i Inside) Proposals(ctx context.Context, c Caller, letter, after string, most int) (ProposalList, error) {
+	out, err := ask(ctx, i.s, "list-proposals", c, &proposalsInput{DeadLetter: letter, After: after, Limit: most}, i.s.listProposals)
 	if err != nil {
 		return ProposalList{}, err
 	}

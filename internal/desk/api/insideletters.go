@@ -42,9 +42,9 @@ func (i Inside) History(ctx context.Context, c Caller, id string) (History, erro
 	return out.Body, nil
 }
 
-// Groups is list-groups.
+// Groups is list-groups, with all of them.
 func (i Inside) Groups(ctx context.Context, c Caller, q FilterQuery) (Groups, error) {
-	out, err := ask(ctx, i.s, "list-groups", c, &groupsInput{q}, i.s.groups)
+	out, err := ask(ctx, i.s, "list-groups", c, &groupsInput{FilterQuery: q}, i.s.groups)
 	if err != nil {
 		return Groups{}, err
 	}
@@ -125,8 +125,8 @@ func (i Inside) job(ctx context.Context, c Caller, operation string, do func(con
 }
 
 // Jobs is list-jobs.
-func (i Inside) Jobs(ctx context.Context, c Caller, most int) (JobList, error) {
-	out, err := ask(ctx, i.s, "list-jobs", c, &jobsInput{most}, i.s.listJobs)
+func (i Inside) Jobs(ctx context.Context, c Caller, after string, most int) (JobList, error) {
+	out, err := ask(ctx, i.s, "list-jobs", c, &jobsInput{after, most}, i.s.listJobs)
 	if err != nil {
 		return JobList{}, err
 	}

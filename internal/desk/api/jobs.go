@@ -74,9 +74,10 @@ func jobOf(j ledger.Job) Job {
 		CreatedAt: j.CreatedAt.UTC(), StartedAt: moment(j.StartedAt), EndedAt: moment(j.EndedAt), Note: j.Note, StoppedBy: j.StoppedBy, Owner: j.Owner, ApprovedBy: j.ApprovedBy}
 }
 
-// JobList has the newest jobs.
+// JobList is a part of the list of jobs, the newest first.
 type JobList struct {
-	Jobs []Job `json:"jobs" nullable:"false"`
+	Jobs []Job  `json:"jobs" nullable:"false"`
+	Next string `json:"next,omitempty" doc:"What to give as after; without it there are no more"`
 }
 
 type jobInput struct{ Body JobRequest }
@@ -90,7 +91,8 @@ type jobReasonInput struct {
 	Body RetryRequest
 }
 type jobsInput struct {
-	Limit int `query:"limit" minimum:"1" maximum:"1000" default:"50"`
+	After string `query:"after" maxLength:"512" doc:"The next of the page before"`
+	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"50"`
 }
 type jobOutput struct{ Body Job }
 type jobsOutput struct{ Body JobList }
@@ -99,7 +101,7 @@ func (s *api) jobs() {
 	register(s, route{role: Operator, method: http.MethodPost, path: "/jobs", id: "create-job", status: http.StatusCreated,
 		summary: "Retry or resolve many dead letters",
 		text:    fmt.Sprintf("A desk takes it. Without a limit, or above %d letters, it needs the role admin. POST /trials says beforehand what would come of a retry. With DOCKET_DESK_FOUR_EYES another person approves one that resolves.", s.OperatorLimit)}, s.createJob)
-	register(s, route{role: Viewer, method: http.MethodGet, path: "/jobs", id: "list-jobs", summary: "List the newest jobs"}, s.listJobs)
+	register(s, route{role: Viewer, method: http.MethodGet, path: "/jobs", id: "list-jobs", summary: "List jobs, the newest first"}, s.listJobs)
 	register(s, route{role: Viewer, method: http.MethodGet, path: "/jobs/{id}", id: "show-job", summary: "Show a job",
 		errors: []int{http.StatusNotFound}}, s.showJob)
 	register(s, route{role: Operator, method: http.MethodPost, path: "/jobs/{id}/stop", id: "stop-job", summary: "Stop a job",
@@ -189,11 +191,16 @@ func (s *api) showJob(ctx context.Context, _ caller, in *JobPath) (*jobOutput, e
 }
 
 func (s *api) listJobs(ctx context.Context, _ caller, in *jobsInput) (*jobsOutput, error) {
-	found, err := s.Book.ListJobs(ctx, in.Limit)
+	before, err := ledger.NumberAfter(in.After)
 	if err != nil {
 		return nil, err
 	}
-	out := &jobsOutput{JobList{make([]Job, 0, len(found))}}
+	found, err := s.Book.ListJobs(ctx, before, in.Limit+1)
+	if err != nil {
+		return nil, err
+	}
+	found, next := ledger.NextNumber(found, in.Limit, func(j ledger.Job) int64 { return j.ID })
+	out := &jobsOutput{JobList{make([]Job, 0, len(found)), next}}
 	for _, j := range found {
 		out.Body.Jobs = append(out.Body.Jobs, jobOf(j))
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"docket/internal/desk/ledger"
 	"docket/internal/desk/worker"
 	"docket/internal/errclass"
 	"docket/internal/history/lookup"
@@ -60,9 +61,10 @@ type Report struct {
 	Horizon    []HorizonLine `json:"horizon" nullable:"false" doc:"How long the topics still hold what is needed of them"`
 }
 
-// Groups are all fingerprints that match a filter.
+// Groups are the fingerprints that match a filter, or a part of them.
 type Groups struct {
 	Groups []Group `json:"groups" nullable:"false"`
+	Next   string  `json:"next,omitempty" doc:"With limit: what to give as after; without it there are no more"`
 }
 
 // Verdict explains a code.
@@ -109,7 +111,11 @@ type DecisionHomes struct {
 }
 
 type nothing struct{}
-type groupsInput struct{ FilterQuery }
+type groupsInput struct {
+	FilterQuery
+	After string `query:"after" maxLength:"512" doc:"The next of the page before"`
+	Limit int    `query:"limit" minimum:"0" maximum:"1000" default:"0" doc:"0: all groups"`
+}
 type codePath struct {
 	Code string `path:"code" pattern:"^[0-9A-Za-z_]{1,64}$"`
 }
@@ -124,7 +130,7 @@ type whereOutput struct{ Body Whereabouts }
 
 func (s *api) looks() {
 	register(s, route{role: Viewer, method: http.MethodGet, path: "/groups", id: "list-groups",
-		summary: "List dead letters by fingerprint"}, s.groups)
+		summary: "List dead letters by fingerprint, the group with most open ones first", text: "A group whose number of open ones changes between two pages can be on both of them, or on neither."}, s.groups)
 	register(s, route{role: Viewer, method: http.MethodGet, path: "/report", id: "report",
 		summary: "Report what is unresolved, and how long the topics still hold it"}, s.report)
 	register(s, route{role: Viewer, method: http.MethodGet, path: "/classify/{code}", id: "classify",
@@ -141,7 +147,11 @@ func (s *api) groups(ctx context.Context, _ caller, in *groupsInput) (*groupsOut
 	if err != nil {
 		return nil, err
 	}
-	out := &groupsOutput{Groups{make([]Group, 0, len(found))}}
+	found, next, err := ledger.PageOfGroups(found, ledger.Group.Place, in.After, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	out := &groupsOutput{Groups{make([]Group, 0, len(found)), next}}
 	for _, g := range found {
 		out.Body.Groups = append(out.Body.Groups, groupOf(g))
 	}

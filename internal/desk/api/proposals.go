@@ -38,9 +38,10 @@ type Proposal struct {
 	DecidedAt  *time.Time           `json:"decided_at,omitempty"`
 }
 
-// ProposalList is the newest proposals.
+// ProposalList is a part of the list of proposals, the newest first.
 type ProposalList struct {
 	Proposals []Proposal `json:"proposals" nullable:"false"`
+	Next      string     `json:"next,omitempty" doc:"What to give as after; without it there are no more"`
 }
 
 // ProposalPayload is a proposal with its new value. It may be personal data.
@@ -64,8 +65,10 @@ type decideInput struct {
 	Body RetryRequest
 }
 type proposalsInput struct {
-	All   bool `query:"all" doc:"Also those that were decided, have expired or are void"`
-	Limit int  `query:"limit" minimum:"1" maximum:"1000" default:"50"`
+	All        bool   `query:"all" doc:"Also those that were decided, have expired or are void"`
+	DeadLetter string `query:"dead_letter" pattern:"^[0-9a-f]{64}$" doc:"Only those of this dead letter: its whole id"`
+	After      string `query:"after" maxLength:"512" doc:"The next of the page before"`
+	Limit      int    `query:"limit" minimum:"1" maximum:"1000" default:"50"`
 }
 type proposalOutput struct{ Body Proposal }
 type proposalsOutput struct{ Body ProposalList }
@@ -90,11 +93,16 @@ func (s *api) proposals() {
 }
 
 func (s *api) listProposals(ctx context.Context, _ caller, in *proposalsInput) (*proposalsOutput, error) {
-	list, err := s.Book.ListProposals(ctx, in.All, in.Limit)
+	before, err := ledger.NumberAfter(in.After)
 	if err != nil {
 		return nil, err
 	}
-	out := &proposalsOutput{ProposalList{make([]Proposal, 0, len(list))}}
+	list, err := s.Book.ListProposals(ctx, ledger.ProposalQuery{All: in.All, LetterID: in.DeadLetter, Before: before}, in.Limit+1)
+	if err != nil {
+		return nil, err
+	}
+	list, next := ledger.NextNumber(list, in.Limit, func(p ledger.Proposal) int64 { return p.ID })
+	out := &proposalsOutput{ProposalList{make([]Proposal, 0, len(list)), next}}
 	for _, p := range list {
 		out.Body.Proposals = append(out.Body.Proposals, proposalOf(p))
 	}

@@ -315,3 +315,26 @@ func TestProblem_MarkOfADesk(t *testing.T) {
 		}
 	}
 }
+
+// TestLists_AskForTheirPage: a page of jobs or proposals is asked for by the number before it.
+func TestLists_AskForTheirPage(t *testing.T) {
+	t.Parallel()
+	asked := make(chan string, 2)
+	c := served(t, func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.URL.RequestURI()
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"jobs":[],"proposals":[]}`))
+	})
+	letter := strings.Repeat("ab", 32)
+	if _, err := c.Book().ListJobs(t.Context(), 2417, 20); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.Book().ListProposals(t.Context(), ledger.ProposalQuery{All: true, LetterID: letter, Before: 7}, 20); err != nil {
+		t.Error(err)
+	}
+	for _, want := range []string{"/api/v1/jobs?after=2417&limit=20", "/api/v1/proposals?after=7&all=true&dead_letter=" + letter + "&limit=20"} {
+		if got := <-asked; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}

@@ -83,11 +83,14 @@ func (b Book) Proposal(ctx context.Context, id int64) (ledger.Proposal, error) {
 	return out, nil
 }
 
-// ListProposals asks for the newest proposals.
-func (b Book) ListProposals(ctx context.Context, all bool, n int) ([]ledger.Proposal, error) {
-	q := url.Values{"limit": {strconv.Itoa(n)}}
-	if all {
+// ListProposals asks for the newest proposals that a query chooses.
+func (b Book) ListProposals(ctx context.Context, chosen ledger.ProposalQuery, n int) ([]ledger.Proposal, error) {
+	q := numbered(chosen.Before, n)
+	if chosen.All {
 		q.Set("all", flag)
+	}
+	if chosen.LetterID != "" {
+		q.Set("dead_letter", chosen.LetterID)
 	}
 	var list api.ProposalList
 	if err := b.client.ask(ctx, get("/proposals", q), &list); err != nil {

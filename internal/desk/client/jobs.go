@@ -52,10 +52,10 @@ func (b Book) Job(ctx context.Context, id int64) (ledger.Job, error) {
 	return j, err
 }
 
-// ListJobs asks for the newest jobs.
-func (b Book) ListJobs(ctx context.Context, n int) ([]ledger.Job, error) {
+// ListJobs asks for the newest jobs below a number.
+func (b Book) ListJobs(ctx context.Context, before int64, n int) ([]ledger.Job, error) {
 	var list api.JobList
-	if err := b.client.ask(ctx, get("/jobs", url.Values{"limit": {strconv.Itoa(n)}}), &list); err != nil {
+	if err := b.client.ask(ctx, get("/jobs", numbered(before, n)), &list); err != nil {
 		return nil, err
 	}
 	var all []ledger.Job
@@ -63,6 +63,15 @@ func (b Book) ListJobs(ctx context.Context, n int) ([]ledger.Job, error) {
 		all = append(all, jobOf(j))
 	}
 	return all, nil
+}
+
+// numbered asks for a page of a list that is ordered by numbers.
+func numbered(before int64, n int) url.Values {
+	q := url.Values{"limit": {strconv.Itoa(n)}}
+	if before > 0 {
+		q.Set("after", strconv.FormatInt(before, 10))
+	}
+	return q
 }
 
 // StopJob stops a job. One that has ended is returned as it is.

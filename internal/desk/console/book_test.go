@@ -211,10 +211,15 @@ func (b *book) Job(_ context.Context, id int64) (ledger.Job, error) {
 	return b.jobs[id-1], nil
 }
 
-func (b *book) ListJobs(context.Context, int) ([]ledger.Job, error) {
+func (b *book) ListJobs(_ context.Context, before int64, n int) (jobs []ledger.Job, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.Clone(b.jobs), nil
+	for _, j := range slices.Backward(b.jobs) {
+		if (before == 0 || j.ID < before) && len(jobs) < n {
+			jobs = append(jobs, j)
+		}
+	}
+	return jobs, nil
 }
 
 func (b *book) StopJob(ctx context.Context, id int64, _ string, by ledger.Actor) (ledger.Job, error) {

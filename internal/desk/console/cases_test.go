@@ -87,10 +87,15 @@ func (b *book) Proposal(_ context.Context, id int64) (ledger.Proposal, error) {
 	return b.proposals[id-1], nil
 }
 
-func (b *book) ListProposals(context.Context, bool, int) ([]ledger.Proposal, error) {
+func (b *book) ListProposals(_ context.Context, q ledger.ProposalQuery, n int) (list []ledger.Proposal, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.Clone(b.proposals), b.unlisted
+	for _, p := range slices.Backward(b.proposals) {
+		if (q.LetterID == "" || p.LetterID == q.LetterID) && (q.Before == 0 || p.ID < q.Before) && len(list) < n {
+			list = append(list, p)
+		}
+	}
+	return list, b.unlisted
 }
 
 func (b *book) Approve(ctx context.Context, id int64, diff string, _ time.Duration, by ledger.Actor) (ledger.Proposal, error) {

@@ -28,12 +28,44 @@ type lettersPage struct {
 	Open    int64
 	Jobs    []api.Job
 	Surplus []api.Surplus
-	More    bool
+	// The pages of its three lists.
+	GroupPages, JobPages, ProposalPages listPages
+}
+
+// listPages lead from a part of a list to others; empty: there are none.
+type listPages struct{ First, Next string }
+
+// Parameters with the places of the lists of one page.
+const (
+	afterGroup, afterJob, afterProposal = "after", "jobs", "proposals"
+)
+
+// pagesOf keeps the places of the other lists of the page. There is a way to the first part from every later one.
+func pagesOf(in *request, parameter, next, place string) (p listPages) {
+	to := func(after string) string {
+		q := in.URL.Query()
+		if q.Del(parameter); after != "" {
+			q.Set(parameter, after)
+		}
+		if len(q) == 0 {
+			return in.URL.Path + place
+		}
+		return in.URL.Path + "?" + q.Encode() + place
+	}
+	if in.URL.Query().Get(parameter) != "" {
+		p.First = to("")
+	}
+	if next != "" {
+		p.Next = to(next)
+	}
+	return p
 }
 
 const (
-	maxGroups = 200
-	maxJobs   = 10
+	// maxJobs is the number of jobs, and of proposals, on the page of groups.
+	maxJobs = 10
+	// maxProposals is the number of proposals on the page of a letter.
+	maxProposals = 50
 )
 
 var openStates = []ledger.State{ledger.Pending, ledger.Failed}
@@ -51,10 +83,12 @@ func (c *Console) deadLetters(in *request) (page, error) {
 			body.Groups = append(body.Groups, g)
 		}
 	}
-	if len(body.Groups) > maxGroups {
-		body.Groups, body.More = body.Groups[:maxGroups], true
+	next := ""
+	if body.Groups, next, err = ledger.PageOfGroups(body.Groups, placeOf, in.URL.Query().Get(afterGroup), pageSize); err != nil {
+		return page{}, asking(afterGroup, "the next of the page before")
 	}
-	jobs, err := c.ask.Jobs(in.ctx(), in.who, maxJobs)
+	body.GroupPages = pagesOf(in, afterGroup, next, "")
+	jobs, err := c.ask.Jobs(in.ctx(), in.who, in.URL.Query().Get(afterJob), maxJobs)
 	if err != nil {
 		return page{}, err
 	}
@@ -62,13 +96,21 @@ func (c *Console) deadLetters(in *request) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	waiting, err := c.ask.Proposals(in.ctx(), in.who, maxJobs)
+	waiting, err := c.ask.Proposals(in.ctx(), in.who, "", in.URL.Query().Get(afterProposal), maxJobs)
 	if err != nil {
 		return page{}, err
 	}
-	body.Waiting = waiting.Proposals
-	body.Jobs, body.Surplus = jobs.Jobs, first.Surplus
+	body.Waiting, body.ProposalPages = waiting.Proposals, pagesOf(in, afterProposal, waiting.Next, "#proposals")
+	body.Jobs, body.JobPages, body.Surplus = jobs.Jobs, pagesOf(in, afterJob, jobs.Next, "#jobs"), first.Surplus
 	return page{name: "letters", title: "Dead letters", body: body}, nil
+}
+
+func placeOf(g api.Group) ledger.GroupPlace {
+	p := ledger.GroupPlace{Open: g.Open, Fingerprint: g.Fingerprint}
+	if g.Newest != nil {
+		p.Newest = *g.Newest
+	}
+	return p
 }
 
 // shows reports whether a group is in the list. One that is snoozed in part is in both lists.
@@ -196,7 +238,8 @@ type letterPage struct {
 	Open    bool // a person can decide on it
 	Closed  bool // a person or a rule closed it, so that it can be reopened
 	Spans   []string
-	Waiting []api.Proposal // edits of it that wait for a second person
+	Waiting []api.Proposal // edits of it that wait for a second person, the newest first
+	More    bool           // and others
 	Unknown bool           // which edits wait is not known
 }
 
@@ -233,12 +276,12 @@ func (c *Console) letter(in *request) (page, error) {
 		body.Spans = append(body.Spans, s.Name)
 	}
 	if body.Open {
-		waiting, err := c.ask.Proposals(in.ctx(), in.who, maxGroups)
+		waiting, err := c.ask.Proposals(in.ctx(), in.who, l.ID, "", maxProposals)
 		if err != nil { // the page is for the letter
 			c.log.Warn().Err(err).Msg("proposals not read")
 			body.Unknown = true
 		}
-		body.Waiting = slices.DeleteFunc(waiting.Proposals, func(p api.Proposal) bool { return p.DeadLetter != l.ID })
+		body.Waiting, body.More = waiting.Proposals, waiting.Next != ""
 	}
 	if in.URL.Query().Get("payload") != "" {
 		p, err := c.ask.LetterPayload(in.ctx(), in.who, l.ID)

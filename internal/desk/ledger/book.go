@@ -230,8 +230,8 @@ type Jobs interface {
 	// CreateJob adds a job; a desk takes it later. The caller sets Act, Filter, Rate, Limit, Operator and Reason.
 	CreateJob(ctx context.Context, j Job) (Job, error)
 	Job(ctx context.Context, id int64) (Job, error)
-	// ListJobs lists the newest n.
-	ListJobs(ctx context.Context, n int) ([]Job, error)
+	// ListJobs lists the newest n of those with a number below before; 0: of all.
+	ListJobs(ctx context.Context, before int64, n int) ([]Job, error)
 	// StopJob stops a job that is WAITING or RUNNING. Its desk sees that at its next step.
 	StopJob(ctx context.Context, id int64, why string, by Actor) (Job, error)
 	// ResumeJob makes a STOPPED job WAITING again, and adds the operator and why to its reason.

@@ -47,6 +47,13 @@ type Decided struct {
 	At             time.Time
 }
 
+// ProposalQuery chooses proposals. The zero value chooses the open ones.
+type ProposalQuery struct {
+	All      bool   // also those that were decided, have expired or are void
+	LetterID string // whole; empty: of all letters
+	Before   int64  // only those with a lower number; 0: all
+}
+
 // Draft is a proposed edit.
 type Draft struct {
 	LetterID      string
@@ -148,6 +155,6 @@ type Proposals interface {
 	Reject(ctx context.Context, id int64, by Actor) (Proposal, error)
 	// Proposal returns one proposal with its value.
 	Proposal(ctx context.Context, id int64) (Proposal, error)
-	// ListProposals lists the newest n proposals: the open ones, or all.
-	ListProposals(ctx context.Context, all bool, n int) ([]Proposal, error)
+	// ListProposals lists the newest n proposals that a query chooses.
+	ListProposals(ctx context.Context, q ProposalQuery, n int) ([]Proposal, error)
 }

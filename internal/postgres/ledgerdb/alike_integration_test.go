@@ -483,9 +483,16 @@ func (a *alike) decideOn(t *rapid.T, what string, do func(ledger.Proposals, int6
 	p, err = a.d.Proposal(context.Background(), ids[0])
 	q, errOfModel = a.model.Proposal(context.Background(), ids[1])
 	a.proposal(t, "show a proposal", p, q, err, errOfModel)
-	all := rapid.Bool().Draw(t, "all")
-	list, err := a.d.ListProposals(context.Background(), all, 2)
-	own, errOfModel := a.model.ListProposals(context.Background(), all, 2)
+	asked := ledger.ProposalQuery{All: rapid.Bool().Draw(t, "all")}
+	if rapid.Bool().Draw(t, "of its letter") {
+		asked.LetterID = p.LetterID
+	}
+	same := asked
+	if rapid.Bool().Draw(t, "a later page") {
+		asked.Before, same.Before = ids[0], ids[1]
+	}
+	list, err := a.d.ListProposals(context.Background(), asked, 2)
+	own, errOfModel := a.model.ListProposals(context.Background(), same, 2)
 	a.sameErr(t, "list proposals", err, errOfModel)
 	a.same(t, "proposals", len(list), len(own))
 	for i := range list {
@@ -642,13 +649,22 @@ func toldOf(j ledger.Job) string {
 
 // checkJobs compares the jobs of both, and finds out which is which.
 func (a *alike) checkJobs(t *rapid.T) {
-	tables, err := a.d.ListJobs(context.Background(), 1000)
-	model, errOfModel := a.model.ListJobs(context.Background(), 1000)
+	tables, err := a.d.ListJobs(context.Background(), 0, 1000)
+	model, errOfModel := a.model.ListJobs(context.Background(), 0, 1000)
 	a.sameErr(t, "list jobs", err, errOfModel)
 	a.same(t, "jobs", len(tables), len(model))
 	a.jobs = a.jobs[:0]
 	for i := range slices.Backward(tables) {
 		a.same(t, "job", toldOf(tables[i]), toldOf(model[i]))
 		a.jobs = append(a.jobs, [2]ledger.Job{tables[i], model[i]})
+	}
+	if len(tables) > 2 { // a page in the middle
+		tables, err = a.d.ListJobs(context.Background(), tables[0].ID, len(tables)-2)
+		model, errOfModel = a.model.ListJobs(context.Background(), model[0].ID, len(model)-2)
+		a.sameErr(t, "list older jobs", err, errOfModel)
+		a.same(t, "older jobs", len(tables), len(model))
+		for i := range tables {
+			a.same(t, "older job", toldOf(tables[i]), toldOf(model[i]))
+		}
 	}
 }

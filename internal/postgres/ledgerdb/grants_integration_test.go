@@ -141,7 +141,7 @@ func looks(t *testing.T, l interface {
 	ledger.Reader
 	ledger.Prover
 	ledger.Growth
-	ListJobs(ctx context.Context, n int) ([]ledger.Job, error)
+	ListJobs(ctx context.Context, before int64, n int) ([]ledger.Job, error)
 }) {
 	t.Helper()
 	ctx := t.Context()
@@ -155,7 +155,7 @@ func looks(t *testing.T, l interface {
 	_, err4 := l.Counts(ctx, ledger.Filter{})
 	_, err5 := l.Report(ctx)
 	_, err6 := l.OldestFound(ctx)
-	_, err7 := l.ListJobs(ctx, 10)
+	_, err7 := l.ListJobs(ctx, 0, 10)
 	_, err8 := l.Proof(ctx, time.Time{}, 100)
 	_, err9 := l.Knows(ctx, []ledger.Trace{{ID: list.Entries[0].ID}})
 	_, err10 := l.Surplus(ctx, true, 10)

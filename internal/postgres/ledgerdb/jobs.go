@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -143,10 +144,13 @@ func jobIn(ctx context.Context, tx pgx.Tx, id int64) (ledger.Job, error) {
 	return found[0], nil
 }
 
-// ListJobs lists the newest n.
-func (l *Ledger) ListJobs(ctx context.Context, n int) (found []ledger.Job, err error) {
+// ListJobs lists the newest n of those with a number below before; 0: of all.
+func (l *Ledger) ListJobs(ctx context.Context, before int64, n int) (found []ledger.Job, err error) {
+	if before <= 0 {
+		before = math.MaxInt64
+	}
 	err = l.look(ctx, "list jobs", func(ctx context.Context, tx pgx.Tx) error {
-		found, err = jobs(ctx, tx, "(SELECT * FROM dead_letter_jobs ORDER BY job_id DESC LIMIT $1)", "ORDER BY j.job_id DESC", max(n, 0))
+		found, err = jobs(ctx, tx, "(SELECT * FROM dead_letter_jobs WHERE job_id < $1 ORDER BY job_id DESC LIMIT $2)", "ORDER BY j.job_id DESC", before, max(n, 0))
 		return err
 	})
 	return found, err

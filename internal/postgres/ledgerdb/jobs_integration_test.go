@@ -93,7 +93,7 @@ func TestJob_OnlyItsOwnerMovesIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := step(m.CreateJob(ctx, ledger.Job{Act: ledger.Closed, Operator: "ann", Reason: "so"}))
-	if listed, err := m.ListJobs(ctx, 1); err != nil || len(listed) != 1 || listed[0].ID != second.ID {
+	if listed, err := m.ListJobs(ctx, 0, 1); err != nil || len(listed) != 1 || listed[0].ID != second.ID {
 		t.Fatalf("%+v, %v", listed, err)
 	}
 }

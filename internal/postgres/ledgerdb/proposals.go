@@ -3,6 +3,7 @@ package ledgerdb
 import (
 	"context"
 	"crypto/sha256"
+	"math"
 	"strings"
 	"time"
 
@@ -163,11 +164,19 @@ func (l *Ledger) Proposal(ctx context.Context, id int64) (p ledger.Proposal, err
 	return p, err
 }
 
+const (
+	proposalsSQL = `SELECT q.* FROM (SELECT ` + proposalSQL + ` FROM dead_letter_proposals p JOIN dead_letters d USING (dead_letter_id)
+		WHERE ($1::boolean OR p.state = 'OPEN') AND p.proposal_id < $2::bigint`
+	newestProposalsSQL = `) q WHERE $1::boolean OR q.stands = 'OPEN' ORDER BY q.proposal_id DESC LIMIT $3::int`
+)
+
 // ListProposals implements [ledger.Proposals].
-func (l *Ledger) ListProposals(ctx context.Context, all bool, n int) (list []ledger.Proposal, err error) {
+func (l *Ledger) ListProposals(ctx context.Context, q ledger.ProposalQuery, n int) (list []ledger.Proposal, err error) {
+	if q.Before <= 0 {
+		q.Before = math.MaxInt64
+	}
 	err = l.look(ctx, "list proposals", func(ctx context.Context, tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `SELECT q.* FROM (SELECT `+proposalSQL+` FROM dead_letter_proposals p JOIN dead_letters d USING (dead_letter_id) WHERE $1::boolean OR p.state = 'OPEN') q
-			WHERE $1::boolean OR q.stands = 'OPEN' ORDER BY q.proposal_id DESC LIMIT $2::int`, all, n)
+		rows, err := proposalsOf(ctx, tx, q, max(n, 0))
 		if err != nil {
 			return err
 		}
@@ -175,4 +184,11 @@ func (l *Ledger) ListProposals(ctx context.Context, all bool, n int) (list []led
 		return err
 	})
 	return list, err
+}
+
+func proposalsOf(ctx context.Context, tx pgx.Tx, q ledger.ProposalQuery, n int) (pgx.Rows, error) {
+	if q.LetterID == "" {
+		return tx.Query(ctx, proposalsSQL+newestProposalsSQL, q.All, q.Before, n)
+	}
+	return tx.Query(ctx, proposalsSQL+` AND p.dead_letter_id = $4::text`+newestProposalsSQL, q.All, q.Before, n, db.Text(q.LetterID))
 }

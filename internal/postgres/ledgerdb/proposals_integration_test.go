@@ -139,7 +139,7 @@ func TestFourEyes_TwoLogins(t *testing.T) {
 	o.refuses(t, mara, p.ID, by("mara"), ledger.BecauseName)
 	o.refuses(t, mara, p.ID, by("oleg"), ledger.BecauseLogin)
 	o.refuses(t, oleg, p.ID, by(" Mara "), ledger.BecauseName)
-	list, err := oleg.ListProposals(t.Context(), false, 10)
+	list, err := oleg.ListProposals(t.Context(), ledger.ProposalQuery{}, 10)
 	check(t, err)
 	if len(list) != 1 || list[0].ID != p.ID || list[0].Value != nil {
 		t.Errorf("%+v", list)
@@ -160,7 +160,7 @@ func TestFourEyes_TwoLogins(t *testing.T) {
 		t.Errorf("retried %+v", s)
 	}
 	o.refuses(t, oleg, p.ID, by("oleg"), ledger.BecauseEnded)
-	if list, err := oleg.ListProposals(t.Context(), true, 10); err != nil || len(list) != 1 || list[0].State != ledger.ProposalApproved {
+	if list, err := oleg.ListProposals(t.Context(), ledger.ProposalQuery{All: true}, 10); err != nil || len(list) != 1 || list[0].State != ledger.ProposalApproved {
 		t.Errorf("%+v %v", list, err)
 	}
 	o.Sums()
@@ -304,14 +304,14 @@ func TestFourEyes_VoidAndExpired(t *testing.T) {
 	for i, want := range []ledger.Because{ledger.BecauseVoid, ledger.BecauseVoid, ledger.BecauseExpired} {
 		o.refuses(t, oleg, ids[i], by("oleg"), want)
 	}
-	all, err := oleg.ListProposals(t.Context(), true, 10)
+	all, err := oleg.ListProposals(t.Context(), ledger.ProposalQuery{All: true}, 10)
 	check(t, err)
 	var states []string
 	for _, p := range all {
 		states = append(states, string(p.State))
 	}
 	same(t, strings.Join(states, " "), "OPEN EXPIRED VOID VOID")
-	if list, err := oleg.ListProposals(t.Context(), false, 10); err != nil || len(list) != 1 || list[0].ID != ids[3] {
+	if list, err := oleg.ListProposals(t.Context(), ledger.ProposalQuery{}, 10); err != nil || len(list) != 1 || list[0].ID != ids[3] {
 		t.Errorf("%+v %v", list, err)
 	}
 	if _, err := oleg.Reject(t.Context(), ids[3], by("oleg")); err != nil {

@@ -194,9 +194,7 @@ func described(ctx context.Context, tx pgx.Tx, found map[int32]*tally) ([]ledger
 		g.FirstSeen = g.FirstSeen.UTC()
 		return g, err
 	})
-	slices.SortFunc(groups, func(a, b ledger.Group) int {
-		return cmp.Or(cmp.Compare(b.Open(), a.Open()), b.Newest.Compare(a.Newest), strings.Compare(a.Fingerprint, b.Fingerprint))
-	})
+	slices.SortFunc(groups, func(a, b ledger.Group) int { return a.Place().Compare(b.Place()) })
 	return groups, err
 }
 

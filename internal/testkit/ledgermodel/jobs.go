@@ -141,13 +141,17 @@ func (b *Book) Job(ctx context.Context, id int64) (ledger.Job, error) {
 }
 
 // ListJobs implements [ledger.Jobs].
-func (b *Book) ListJobs(ctx context.Context, n int) (newest []ledger.Job, err error) {
+func (b *Book) ListJobs(ctx context.Context, before int64, n int) (newest []ledger.Job, err error) {
 	_, end, err := b.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	for id := int64(len(b.jobs)); id > 0 && len(newest) < n; id-- {
+	first := int64(len(b.jobs))
+	if before > 0 {
+		first = min(first, before-1)
+	}
+	for id := first; id > 0 && len(newest) < n; id-- {
 		newest = append(newest, b.present(b.jobs[id]))
 	}
 	return newest, nil

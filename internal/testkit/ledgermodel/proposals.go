@@ -174,14 +174,17 @@ func (b *Book) Proposal(ctx context.Context, id int64) (ledger.Proposal, error) 
 }
 
 // ListProposals implements [ledger.Proposals].
-func (b *Book) ListProposals(ctx context.Context, all bool, n int) (list []ledger.Proposal, err error) {
+func (b *Book) ListProposals(ctx context.Context, q ledger.ProposalQuery, n int) (list []ledger.Proposal, err error) {
 	now, end, err := b.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
 	for _, p := range b.proposals {
-		if s := b.shown(p, now); all || s.State == ledger.ProposalOpen {
+		if q.LetterID != "" && p.LetterID != q.LetterID || q.Before > 0 && p.ID >= q.Before {
+			continue
+		}
+		if s := b.shown(p, now); q.All || s.State == ledger.ProposalOpen {
 			s.Value = nil
 			list = append(list, s)
 		}

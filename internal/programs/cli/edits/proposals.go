@@ -8,17 +8,20 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"docket/internal/desk/ledger"
 	"docket/internal/programs/cli/frame"
 	"docket/internal/programs/cli/term"
 )
 
-// mostProposals is how many proposals are listed.
+// mostProposals is how many proposals are listed at most.
 const mostProposals = 1000
 
 // proposals is docket dlq proposals.
 type proposals struct {
 	view
-	all bool
+	all   bool
+	limit int
+	after string
 }
 
 // Proposals makes the command that lists proposals, or shows one.
@@ -32,7 +35,9 @@ func Proposals(call frame.Call) *cobra.Command {
 		Example: "  docket dlq proposals\n  docket dlq proposals 7\n  docket dlq proposals --all --json",
 		Args:    atMostOneProposal, ValidArgsFunction: completeProposals(call),
 	}
-	c.Flags().BoolVar(&v.all, "all", false, fmt.Sprintf("also list those that were approved or rejected, have expired or are void; the newest %d", mostProposals))
+	c.Flags().BoolVar(&v.all, "all", false, "also list those that were approved or rejected, have expired or are void")
+	c.Flags().IntVar(&v.limit, "limit", mostProposals, fmt.Sprintf("list at most `N` proposals, 1 to %d", mostProposals))
+	c.Flags().StringVar(&v.after, "after", "", "continue after `CURSOR`, printed as next by the page before")
 	frame.Usage(c, []string{"DOCKET_DATABASE_URL"}, "listed or shown, also if there are none", "no such proposal, or the command failed")
 	c.RunE = v.Run(v.check)
 	return c
@@ -40,12 +45,19 @@ func Proposals(call frame.Call) *cobra.Command {
 
 // check looks at flags and arguments.
 func (v *proposals) check(args []string) (frame.Work, error) {
+	if v.limit < 1 || v.limit > mostProposals {
+		return nil, frame.Misuse("--limit must be 1 to %d", mostProposals)
+	}
 	if len(args) == 0 {
-		return v.listed, nil
+		before, err := frame.NumberAfter(v.after)
+		return func(ctx context.Context) error { return v.listed(ctx, before) }, err
 	}
 	id, err := proposalID(args)
 	if err == nil && v.all {
 		err = frame.Misuse("--all lists; it needs no number")
+	}
+	if err == nil && v.after != "" {
+		err = frame.Misuse("--after lists; it needs no number")
 	}
 	return func(ctx context.Context) error {
 		p, diff, err := v.find(ctx, id)
@@ -79,14 +91,19 @@ func proposalID(args []string) (int64, error) {
 	return id, nil
 }
 
-func (v *proposals) listed(ctx context.Context) error {
-	list, err := v.Sys.Book.ListProposals(ctx, v.all, mostProposals)
+func (v *proposals) listed(ctx context.Context, before int64) error {
+	list, next, err := frame.Numbered(func(before int64, n int) ([]ledger.Proposal, error) {
+		return v.Sys.Book.ListProposals(ctx, ledger.ProposalQuery{All: v.all, Before: before}, n)
+	}, before, v.limit, func(p ledger.Proposal) int64 { return p.ID })
 	if err != nil {
 		return err // it names the act
 	}
 	switch {
 	case v.AsJSON:
-		v.Print(frame.ListOf(list, "", proposalOf))
+		v.Print(frame.ListOf(list, next, proposalOf))
+		return nil
+	case len(list) == 0 && before > 0:
+		v.Tell("no older proposals\n")
 		return nil
 	case len(list) == 0:
 		v.Tell("no edit waits for a second person\n")
@@ -105,6 +122,7 @@ func (v *proposals) listed(ctx context.Context) error {
 		{Title: "proposed", Rank: 4}, {Title: "expires", Rank: 2}, {Title: "reason", Rank: 5, Least: 12}, {Title: "decided by", Rank: 7, Least: 8},
 	}
 	v.Table(columns, rows, "")
+	v.NextPage(len(list), next)
 	return nil
 }
 
@@ -115,7 +133,7 @@ func completeProposals(call frame.Call) frame.Completion {
 			if len(args) > 0 {
 				return nil, nil
 			}
-			list, err := call.Sys.Book.ListProposals(ctx, false, frame.Suggested)
+			list, err := call.Sys.Book.ListProposals(ctx, ledger.ProposalQuery{}, frame.Suggested)
 			var out []string
 			for _, p := range list {
 				out = append(out, fmt.Sprintf("%d\t%s", p.ID, term.Brief(term.Cut(p.LetterID, frame.ShortID)+" "+strings.Join(p.Members, ", ")+" by "+p.By)))

@@ -73,7 +73,7 @@ type Book interface {
 	ledger.Cases
 	CreateJob(ctx context.Context, j ledger.Job) (ledger.Job, error)
 	Job(ctx context.Context, id int64) (ledger.Job, error)
-	ListJobs(ctx context.Context, n int) ([]ledger.Job, error)
+	ListJobs(ctx context.Context, before int64, n int) ([]ledger.Job, error)
 	StopJob(ctx context.Context, id int64, why string, by ledger.Actor) (ledger.Job, error)
 	ResumeJob(ctx context.Context, id int64, by ledger.Actor) (ledger.Job, error)
 	Desks(ctx context.Context, within time.Duration) ([]string, error)

@@ -48,7 +48,7 @@ func completeJobs(call frame.Call) frame.Completion {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		return call.Suggest(func(ctx context.Context, _ string) ([]string, error) {
-			jobs, err := call.Sys.Book.ListJobs(ctx, frame.Suggested)
+			jobs, err := call.Sys.Book.ListJobs(ctx, 0, frame.Suggested)
 			var out []string
 			for _, j := range jobs {
 				out = append(out, fmt.Sprintf("%d\t%s %s %s", j.ID, j.State, Verbs[j.Act].Name, term.Brief(pick.Described(j.Filter))))

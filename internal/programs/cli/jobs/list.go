@@ -19,38 +19,45 @@ const mostJobs = 1000
 type list struct {
 	frame.Call
 	limit int
+	after string
 }
 
 // List makes the command that lists jobs.
 func List(call frame.Call) *cobra.Command {
 	l := &list{Call: call}
 	c := &cobra.Command{
-		Use: "list [flags]", Short: "List jobs, newest first", DisableFlagsInUseLine: true, Example: "  docket jobs list",
+		Use: "list [flags]", Short: "List jobs, newest first", DisableFlagsInUseLine: true, Example: "  docket jobs list\n  docket jobs list --limit 100 --after 2417",
 		Args: frame.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	frame.Usage(c, []string{"DOCKET_DATABASE_URL"}, "listed, also if there are no jobs", "")
 	c.Flags().IntVar(&l.limit, "limit", 20, "list at most `N` jobs, 1 to 1000")
+	c.Flags().StringVar(&l.after, "after", "", "continue after `CURSOR`, printed as next by the page before")
 	c.RunE = l.Run(func([]string) (frame.Work, error) {
 		if l.limit < 1 || l.limit > mostJobs {
 			return nil, frame.Misuse("--limit must be 1 to %d", mostJobs)
 		}
-		return l.listed, nil
+		before, err := frame.NumberAfter(l.after)
+		return func(ctx context.Context) error { return l.listed(ctx, before) }, err
 	})
 	return c
 }
 
-func (l *list) listed(ctx context.Context) error {
-	jobs, err := l.Sys.Book.ListJobs(ctx, l.limit)
+func (l *list) listed(ctx context.Context, before int64) error {
+	jobs, next, err := frame.Numbered(func(before int64, n int) ([]ledger.Job, error) { return l.Sys.Book.ListJobs(ctx, before, n) },
+		before, l.limit, func(j ledger.Job) int64 { return j.ID })
 	if err != nil {
 		return err // it names the act
 	}
 	switch {
 	case l.AsJSON:
-		l.Print(frame.ListOf(jobs, "", jobOf))
+		l.Print(frame.ListOf(jobs, next, jobOf))
+	case len(jobs) == 0 && before > 0:
+		l.Tell("no older jobs\n")
 	case len(jobs) == 0:
 		l.Tell("no jobs; `docket dlq retry` with filter flags creates one\n")
 	default:
 		l.rows(jobs)
+		l.NextPage(len(jobs), next)
 	}
 	return nil
 }

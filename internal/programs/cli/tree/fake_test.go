@@ -386,11 +386,11 @@ func (b *book) Proposal(_ context.Context, id int64) (ledger.Proposal, error) {
 	return b.proposals[id-1], b.fails
 }
 
-func (b *book) ListProposals(_ context.Context, all bool, n int) (list []ledger.Proposal, err error) {
+func (b *book) ListProposals(_ context.Context, q ledger.ProposalQuery, n int) (list []ledger.Proposal, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, p := range slices.Backward(b.proposals) {
-		if (all || p.State == ledger.ProposalOpen) && len(list) < n {
+		if (q.All || p.State == ledger.ProposalOpen) && (q.Before == 0 || p.ID < q.Before) && len(list) < n {
 			p.Value = nil
 			list = append(list, p)
 		}
@@ -457,10 +457,10 @@ func (b *book) Job(_ context.Context, id int64) (ledger.Job, error) {
 	return *j, nil
 }
 
-func (b *book) ListJobs(_ context.Context, n int) ([]ledger.Job, error) {
+func (b *book) ListJobs(_ context.Context, before int64, n int) ([]ledger.Job, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	jobs := slices.Clone(b.jobs)
+	jobs := slices.DeleteFunc(slices.Clone(b.jobs), func(j ledger.Job) bool { return before > 0 && j.ID >= before })
 	slices.Reverse(jobs)
 	return jobs[:min(n, len(jobs))], b.fails
 }
