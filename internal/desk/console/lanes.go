@@ -23,7 +23,8 @@ type laneRow struct {
 	Waits, ETA         string
 	Oldest, Latency    string
 	Pace               string
-	Writers, Members   string
+	Held, Turns        string // batches that are written, and that wait for a writer
+	Members            string
 	Still              int // partitions without progress
 }
 
@@ -144,7 +145,7 @@ func (r *laneRow) fill(all []peers.LaneFacts, complete bool) {
 	for _, l := range all {
 		oldest, latency, held, waiting = max(oldest, l.Oldest), max(latency, l.Latency), held+l.Held, waiting+l.Waiting
 	}
-	r.Oldest, r.Writers = ageText(seconds(oldest)), whole(held)+" at work, "+whole(waiting)+" wait"
+	r.Oldest, r.Held, r.Turns = ageText(seconds(oldest)), whole(held), whole(waiting)
 	switch {
 	case oldest == 0 && complete:
 		r.Oldest = "none"

@@ -118,8 +118,7 @@ func nowView(s *snapshot, sight Sight) nowPage {
 	p.Alerts, p.AlertsSeen = alertsOf(s), s.alerts != nil
 	fleet := fleetOf(s)
 	p.Way = []place{
-		{Name: "OPA", Number: notSeen, Word: true, Text: "An OPA may still hold decisions. Docket knows them once they arrive."},
-		collectorPlace(s, fleet), topicPlace(s, fleet), consumerPlace(s, fleet, sight), rowPlace(s),
+		opaPlace(s, fleet), collectorPlace(s, fleet), topicPlace(s, fleet), consumerPlace(s, fleet, sight), rowPlace(s),
 	}
 	p.Sides = []place{parkedPlace(s), lettersPlace(s), spoolPlace(s, fleet)}
 	return p

@@ -94,6 +94,33 @@ func greatest(all []*peers.Facts, of func(*peers.Facts) *float64) (most *float64
 	return most
 }
 
+// opaPlace tells how many decisions came from OPAs. How many they hold is in no metric that Docket sees.
+func opaPlace(s *snapshot, f fleet) place {
+	p := place{Name: "OPA", Number: notSeen, Word: true, Text: "An OPA may still hold decisions. Docket knows them once they arrive."}
+	seen := f.facts(collectorName)
+	n := total(seen, func(f *peers.Facts) *float64 { return f.Received })
+	switch {
+	case s.peers == nil:
+		p.Text += " Set DOCKET_DESK_PEERS, so that the desk sees how many came."
+		return p
+	case n == nil:
+		p.Text += " " + f.lack(collectorName)
+		return p
+	}
+	p.Number, p.Word, p.Age = whole(*n), false, "decisions received since the collectors started"
+	if f.missing(collectorName) > 0 {
+		p.Number = least(p.Number)
+	}
+	if refused := total(seen, func(f *peers.Facts) *float64 { return f.Refused }); refused != nil && *refused > 0 {
+		uploads := whole(*refused) + " uploads were"
+		if *refused == 1 {
+			uploads = "1 upload was"
+		}
+		p.Text = uploads + " refused since then: OPA keeps such and sends them again. " + p.Text
+	}
+	return p
+}
+
 func collectorPlace(s *snapshot, f fleet) place {
 	p := place{Name: "Collector", Number: notSeen, Word: true}
 	seen := f.facts(collectorName)

@@ -64,7 +64,7 @@ func fleet() []peers.Peer {
 		{Address: "http://consumer-2:8080", Ready: &peers.Ready{Ready: true, Program: "consumer", Joined: true, Assigned: 0, Note: "this member has no partition", Reasons: []peers.Reason{{Reason: "database_away", Code: "57P01", Since: minutesAgo(9)}}},
 			Facts: &peers.Facts{Program: "consumer", Version: "1.2.4", SpoolFiles: of(0), Lanes: lanes[1:2]}},
 		{Address: "http://consumer-3:8080", Why: "it refuses connections"},
-		{Address: "http://collector:8081", Ready: &peers.Ready{Ready: true, Program: "collector"}, Facts: &peers.Facts{Program: "collector", Version: "1.2.3", Uploads: of(3), TakenPace: of(57.5)}},
+		{Address: "http://collector:8081", Ready: &peers.Ready{Ready: true, Program: "collector"}, Facts: &peers.Facts{Program: "collector", Version: "1.2.3", Uploads: of(3), TakenPace: of(57.5), Received: of(1_204_118), Refused: of(2)}},
 	}
 }
 
@@ -138,7 +138,7 @@ func TestNow_SumsSayWhatTheyLack(t *testing.T) {
 		Facts: &peers.Facts{Program: "consumer", SpoolFiles: of(0), Oldest: of(0), StoredPace: of(10), LastCommit: noon}}
 	idle := consumer
 	idle.Facts = &peers.Facts{Program: "consumer", Oldest: of(5), StoredPace: of(0)}
-	collector := peers.Peer{Address: "http://collector:8081", Facts: &peers.Facts{Program: "collector", TakenPace: of(7)}, Why: "/readyz: it did not answer in time"}
+	collector := peers.Peer{Address: "http://collector:8081", Facts: &peers.Facts{Program: "collector", TakenPace: of(7), Received: of(81)}, Why: "/readyz: it did not answer in time"}
 	for name, one := range map[string]struct {
 		fleet     []peers.Peer
 		now       []string
@@ -146,9 +146,9 @@ func TestNow_SumsSayWhatTheyLack(t *testing.T) {
 		no, noNow string
 	}{
 		"half a consumer":  {[]peers.Peer{consumer, collector, ready("consumer")}, []string{">at least 0<", "spools of 1 program; 1 program is not seen", "no consumer that is seen has one in hand", "last commit that is seen", "/metrics: it did not answer in time", ">7<"}, []string{">at least 10<", ">at most 20 s<", "1 programs are not seen"}, "", "none is in hand"},
-		"half a collector": {[]peers.Peer{consumer, collector, ready("collector")}, []string{">at least 7<", "1 collector is seen; 1 program is not seen", "none is in hand", "spools of 1 program<"}, []string{">10<", ">20 s<"}, "at most", "last commit that is seen"},
+		"half a collector": {[]peers.Peer{consumer, collector, ready("collector")}, []string{">at least 7<", ">at least 81<", "1 collector is seen; 1 program is not seen", "none is in hand", "spools of 1 program<"}, []string{">10<", ">20 s<"}, "at most", "last commit that is seen"},
 		"one of any kind":  {[]peers.Peer{idle, collector, {Address: "a", Why: "it refuses connections"}}, []string{">at least 7<", "the oldest in hand since at least 5 s"}, []string{">at least 0<"}, "never, at this pace", ""},
-		"all":              {[]peers.Peer{idle, collector}, []string{">7<", "the oldest in hand since 5 s"}, []string{">0<", "never, at this pace"}, "at least", "at least"},
+		"all":              {[]peers.Peer{idle, collector}, []string{">7<", ">81<", "decisions received since", "the oldest in hand since 5 s"}, []string{">0<", "never, at this pace"}, "at least", "at least"},
 		"no pace of one":   {[]peers.Peer{consumer, {Address: "b", Facts: &peers.Facts{Program: "consumer"}}}, nil, []string{">at least 10<", ">at most 20 s<"}, "", ""},
 	} {
 		w := newWorld(t, func(c *console.Config, _ *api.Config, _ *api.Ports) {

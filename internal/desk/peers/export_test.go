@@ -2,6 +2,9 @@ package peers
 
 import "net/http"
 
+// FactsOf parses the text of /metrics.
+var FactsOf = factsOf
+
 // Break has every request of a watch call f first.
 func Break(w *Watch, f func()) { w.client.Transport = broken{f, w.client.Transport} }
 

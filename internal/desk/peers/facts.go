@@ -34,7 +34,10 @@ type Facts struct {
 
 	// Stored are rows and duplicates, and Taken decisions that a collector brought into a topic, since the start.
 	Stored, Taken *float64
-	// StoredPace and TakenPace are these a second, since the look before; nil: there was none.
+	// Received are all decisions that a collector found a home for, and Refused the uploads that it answered with an error,
+	// since the start. OPA sends either again if it got no answer.
+	Received, Refused *float64
+	// StoredPace and TakenPace are Stored and Taken a second, since the look before; nil: there was none.
 	StoredPace, TakenPace *float64
 
 	Lanes    []LaneFacts // none: the program has no lanes
@@ -84,6 +87,7 @@ func factsOf(body []byte) (*Facts, error) {
 		SpoolDropped: m.sum("docket_spool_dropped_records_total"), Uploads: m.sum("docket_collector_uploads_in_flight"), Memory: m.sum("docket_collector_memory_bytes"),
 		Oldest: m.most("docket_oldest_uncommitted_seconds"), Yielding: m.sum("docket_lane_yielding"),
 		Stored: m.sumOf("docket_records_total", "home", "row", "duplicate"), Taken: m.sumOf("docket_collector_decisions_total", "home", "topic"),
+		Received: m.sum("docket_collector_decisions_total"), Refused: m.sum("docket_collector_refused_total"),
 	}
 	m.each("docket_build_info", func(of func(string) string, _ *dto.Metric) { f.Program, f.Version = of("program"), of("version") })
 	if at := m.sum("docket_last_commit_timestamp_seconds"); at != nil && *at > 0 && *at < math.MaxInt32*4 {

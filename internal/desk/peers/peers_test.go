@@ -426,3 +426,20 @@ func TestLook_LargeAnswerIsCut(t *testing.T) {
 		t.Errorf("%+v after %d bytes", all[0], sent.Load())
 	}
 }
+
+// TestFacts_OfACollector: every home counts as received, and only the topic as taken.
+func TestFacts_OfACollector(t *testing.T) {
+	t.Parallel()
+	f, err := peers.FactsOf([]byte(`# TYPE docket_build_info gauge
+docket_build_info{program="collector",version="1.2.3"} 1
+# TYPE docket_collector_decisions_total counter
+docket_collector_decisions_total{home="topic"} 900
+docket_collector_decisions_total{home="dead_letter"} 7
+# TYPE docket_collector_refused_total counter
+docket_collector_refused_total{reason="kafka"} 3
+docket_collector_refused_total{reason="memory"} 1
+`))
+	if err != nil || f.Taken == nil || *f.Taken != 900 || f.Received == nil || *f.Received != 907 || f.Refused == nil || *f.Refused != 4 {
+		t.Errorf("%+v, %v", f, err)
+	}
+}
