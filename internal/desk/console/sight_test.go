@@ -145,7 +145,7 @@ func TestNow_SumsSayWhatTheyLack(t *testing.T) {
 		lanes     []string
 		no, noNow string
 	}{
-		"half a consumer":  {[]peers.Peer{consumer, collector, ready("consumer")}, []string{">at least 0<", "spools of 1 program; 1 program is not seen", "no consumer that is seen has one in hand", "last commit that is seen", "/metrics: it did not answer in time", ">7<"}, []string{">at least 10<", ">at most 20 s<", "1 programs are not seen"}, "", "none is in hand"},
+		"half a consumer":  {[]peers.Peer{consumer, collector, ready("consumer")}, []string{">at least 0<", "spools of 1 program; 1 program is not seen", "no consumer that is seen has one in hand", "last commit that is seen", "/metrics: it did not answer in time", ">7<"}, []string{">at least 10<", ">at most 20 s<", "1 program is not seen"}, "", "none is in hand"},
 		"half a collector": {[]peers.Peer{consumer, collector, ready("collector")}, []string{">at least 7<", ">at least 81<", "1 collector is seen; 1 program is not seen", "none is in hand", "spools of 1 program<"}, []string{">10<", ">20 s<"}, "at most", "last commit that is seen"},
 		"one of any kind":  {[]peers.Peer{idle, collector, {Address: "a", Why: "it refuses connections"}}, []string{">at least 7<", "the oldest in hand since at least 5 s"}, []string{">at least 0<"}, "never, at this pace", ""},
 		"all":              {[]peers.Peer{idle, collector}, []string{">7<", ">81<", "decisions received since", "the oldest in hand since 5 s"}, []string{">0<", "never, at this pace"}, "at least", "at least"},
