@@ -93,3 +93,36 @@ func live(p *tab) {
 	hide(false)
 	follows(p)
 }
+
+// tails opens a page with a live tail, and waits until its stream is open.
+func tails(p *tab, path string) {
+	p.t.Helper()
+	p.visit(path)
+	eventually(p.t, "the tail is live", func() error {
+		if state := eval[string](p, `document.querySelector("[data-state]").textContent`); state != "live" {
+			return fmt.Errorf("it says %q", state)
+		}
+		return nil
+	})
+	eval[bool](p, "window.kept = true")
+}
+
+// tailed is the row of a decision in the tail; empty: it is not there.
+func tailed(p *tab, id string) string {
+	p.t.Helper()
+	return eval[string](p, fmt.Sprintf(`(() => { for (const row of document.querySelectorAll("[data-rows] tr")) if (row.getAttribute("data-key").startsWith(%q)) return row.innerText; return "" })()`, id+" "))
+}
+
+// comes waits until a decision is in the tail of a page that was not loaded again.
+func comes(p *tab, id string) {
+	p.t.Helper()
+	eventually(p.t, "the decision is in the tail", func() error {
+		if tailed(p, id) == "" {
+			return fmt.Errorf("%s is not there: %.600s", id, p.text())
+		}
+		return nil
+	})
+	if !eval[bool](p, "window.kept === true") {
+		p.t.Error("the page was loaded again")
+	}
+}

@@ -4,17 +4,21 @@ package browser
 
 import (
 	"bytes"
+	"context"
 	"flag"
 	"fmt"
 	"image"
 	"image/color"
 	"image/draw"
 	"image/png"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 )
@@ -51,9 +55,20 @@ func pictures(t *testing.T, w *world, b *chrome) {
 				}
 				return nil
 			})
+			stop := func() {}
+			if at := busy[s.name]; at != "" {
+				stop = traffic(t, w)
+				eventually(t, s.name+" shows traffic", func() error {
+					if n := eval[string](p, at); n == "" || n == "0" {
+						return fmt.Errorf("it shows %q", n)
+					}
+					return nil
+				})
+			}
 			ctx, end := p.within()
 			shot, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
 			end()
+			stop()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -62,6 +77,37 @@ func pictures(t *testing.T, w *world, b *chrome) {
 			}
 		}
 	}
+}
+
+// busy are the pages that show a pace, and where.
+var busy = map[string]string{
+	"now":   `[...document.querySelectorAll(".strip li")].filter(e => e.textContent.startsWith("Collector")).map(e => e.querySelector(".number").textContent).join()`,
+	"lanes": `[...document.querySelectorAll("td[data-th='Rows a second']")].map(e => e.textContent.trim()).find(n => n !== "0") || ""`,
+}
+
+// traffic has an OPA upload decisions until it is stopped, so that pictures show an installation at work.
+func traffic(t *testing.T, w *world) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var uploads sync.WaitGroup
+	uploads.Go(func() {
+		r, tick := rand.New(rand.NewPCG(28, 11)), time.NewTicker(200*time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				var some []string
+				for range 3 {
+					k := r.IntN(len(services))
+					some = append(some, decided(r, services[k].name, services[k].path, fmt.Sprintf(services[k].user, 1+r.IntN(9)), r.IntN(100) < services[k].denied, time.Now()))
+				}
+				_ = w.post(ctx, some...) // one more or less is not seen
+			}
+		}
+	})
+	return func() { cancel(); uploads.Wait() }
 }
 
 // small is the same picture with few colours: a page has few others.

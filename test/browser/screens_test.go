@@ -24,6 +24,8 @@ type screen struct {
 	text   string
 	status int    // 0: 200
 	as     string // the role; empty: operator
+	// unscripted is on it without scripts alone: then it cannot follow, and says so.
+	unscripted string
 	// picture says whether docs/console has its picture.
 	picture bool
 }
@@ -31,6 +33,7 @@ type screen struct {
 var screens = []screen{
 	{name: "now", route: "GET /{$}", path: "/", text: "Dead letters", picture: true},
 	{name: "decisions", route: "GET /decisions", path: "/decisions?since=24h", text: "Requested by", picture: true},
+	{name: "tail", route: "GET /decisions", path: "/decisions?since=24h&verdict=denied&live=1", text: "New decisions", unscripted: "Without JavaScript, load the page again"},
 	{name: "nothing", route: "GET /decisions", path: "/decisions?path=none&since=1h", text: "No decision fits"},
 	{name: "wrong", route: "GET /decisions", path: "/decisions?q=colour:red", text: "colour", status: 422},
 	{name: "why", route: "GET /decisions/{id}", path: "/decisions/{decision}", text: "known by", picture: true},
@@ -43,12 +46,13 @@ var screens = []screen{
 	{name: "subject", route: "GET /subjects/{subject}", path: "/subjects/checkout-7", text: "The newest answer", picture: true},
 	{name: "where", route: "GET /where", path: "/where?q={decision}", text: "Where was looked", picture: true},
 	{name: "letters", route: "GET /dead-letters", path: "/dead-letters", text: "Groups", picture: true},
+	{name: "older", route: "GET /dead-letters", path: "/dead-letters?jobs=5", text: "Older jobs"},
 	{name: "group", route: "GET /dead-letters/groups/{fingerprint}", path: "/dead-letters/groups/{group}", text: "Retry all of them", picture: true},
 	{name: "letter", route: "GET /dead-letters/{id}", path: "/dead-letters/{letter}?payload=1", text: "History", picture: true},
 	{name: "job", route: "GET /jobs/{id}", path: "/jobs/{job}", text: "Made by", picture: true},
-	{name: "lanes", route: "GET /lanes", path: "/lanes", text: "Lanes", picture: true},
-	{name: "check", route: "GET /check", path: "/check", text: "Check", picture: true},
-	{name: "archive", route: "GET /archive", path: "/archive", text: "Archive", picture: true},
+	{name: "lanes", route: "GET /lanes", path: "/lanes", text: "at work", picture: true},
+	{name: "check", route: "GET /check", path: "/check", text: "asked for by", picture: true},
+	{name: "archive", route: "GET /archive", path: "/archive", text: "Where the decisions of each day are", picture: true},
 	{name: "audit", route: "GET /audit", path: "/audit?act=all", text: "Audit", picture: true},
 	{name: "dry-run", route: "POST /dead-letters/groups/{fingerprint}/dry-run", path: "/dead-letters/groups/{group}", steps: []string{"Dry run"}, text: "Would fail"},
 	{name: "count", route: "POST /dead-letters/groups/{fingerprint}/count", path: "/dead-letters/groups/{group}", steps: []string{"Resolve all of them"}, text: "without storing them"},

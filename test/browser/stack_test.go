@@ -56,7 +56,11 @@ func newStack(t testing.TB, kafka *testenv.KafkaServer, db *testenv.PostgresServ
 	}
 	for setting, topic := range topics {
 		s.env = append(s.env, setting+"="+topic)
-		kafka.CreateTopic(t, topic, 3, nil)
+		var settings map[string]string
+		if setting != "DOCKET_KAFKA_TOPIC" {
+			settings = map[string]string{"max.message.bytes": "1052684"} // as docket topics create does: room for headers
+		}
+		kafka.CreateTopic(t, topic, 3, settings)
 	}
 	s.run("migrate")
 	return s
@@ -143,7 +147,7 @@ func (s *stack) start(command string, env ...string) *process {
 	p.cmd = exec.Command(filepath.Join(bin, "docket"), command)
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = s.dir, &p.out, &p.out
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	p.cmd.Env = append(append([]string{}, s.env...), append([]string{"DOCKET_HTTP_ADDR=" + p.addr, "DOCKET_SPOOL_DIR=" + s.t.TempDir()}, env...)...)
+	p.cmd.Env = append(append([]string{}, s.env...), append([]string{"DOCKET_HTTP_ADDR=" + p.addr, "DOCKET_SPOOL_DIR=spool/" + command}, env...)...)
 	if err := p.cmd.Start(); err != nil {
 		s.t.Fatalf("start %s: %v", command, err)
 	}

@@ -30,10 +30,28 @@ func TestStory_FromDenialToRetry(t *testing.T) {
 
 	live(adam)
 
-	// A denial, and why.
-	denied := refund(t, opa, 900)
-	refund(t, opa, 20)
-	olga.awaitsAfter("/decisions?verdict=denied&since=1h", denied[:8])
+	// A denial appears while the page is open, and nothing is pressed for it. Then: why.
+	tails(olga, "/decisions?verdict=denied&since=1h&live=1")
+	allowed, denied := refund(t, opa, 20), refund(t, opa, 900)
+	comes(olga, denied)
+	if row := tailed(olga, denied); !strings.Contains(row, "denied") || !strings.Contains(row, "shop/refund/decision") {
+		t.Errorf("the row of the denial says %q", row)
+	}
+	// The allowed one came before it, and is stored by now: the tail leaves it out.
+	eventually(t, "the allowed one is stored", func() error {
+		if n := ask[int](s, "SELECT count(*) FROM decision_logs WHERE decision_id = $1", allowed); n != 1 {
+			return fmt.Errorf("%d rows", n)
+		}
+		return nil
+	})
+	again := refund(t, opa, 901)
+	comes(olga, again)
+	if row := tailed(olga, allowed); row != "" {
+		t.Errorf("the tail of denials has %q", row)
+	}
+	if row := tailed(olga, denied); row == "" || !eval[bool](olga, "window.kept === true") {
+		t.Errorf("the page was loaded again, or forgot a row: %q", row)
+	}
 	olga.press(denied[:8])
 	olga.awaits("a refund of 900 is above the limit of")
 	olga.awaits("amount_over_limit")
@@ -137,9 +155,9 @@ func TestStory_FromDenialToRetry(t *testing.T) {
 	}
 	adam.visit("/dead-letters")
 	adam.awaits("Nothing waits for you")
-	olga.awaitsAfter("/decisions?verdict=denied&since=1h", fmt.Sprintf("denied %d", bad+1))
-	if n := ask[int](s, "SELECT count(*) FROM decision_logs"); n != bad+2 {
-		t.Errorf("%d rows of %d decisions", n, bad+2)
+	olga.awaitsAfter("/decisions?verdict=denied&since=1h", fmt.Sprintf("denied %d", bad+2))
+	if n := ask[int](s, "SELECT count(*) FROM decision_logs"); n != bad+3 {
+		t.Errorf("%d rows of %d decisions", n, bad+3)
 	}
 
 	// The end of the shift.

@@ -3,11 +3,17 @@
 package browser
 
 import (
+	"bytes"
+	"compress/gzip"
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,10 +21,12 @@ import (
 	"docket/internal/testkit/testenv"
 )
 
-// world is a desk with a day of decisions, three kinds of dead letters and a job that ended.
+// world is an installation in use. OPA uploads to a collector with lanes, and earlier days are archived or given up.
+// There are dead letters of three kinds, jobs that ended and an edit that waits. No screen of it is empty.
 type world struct {
 	*stack
-	put *strings.Replacer // fills the addresses of screens
+	uploads string            // of the collector
+	put     *strings.Replacer // fills the addresses of screens
 }
 
 var services = []struct {
@@ -76,32 +84,83 @@ const (
 	takeRefunds   = "ALTER TABLE decision_logs DROP CONSTRAINT no_billing"
 )
 
+// olderJobs are more than the page of dead letters shows at a time.
+const olderJobs = `WITH made AS (INSERT INTO dead_letter_jobs (act, filter, state, operator, reason, matched, sent, created_at, started_at, ended_at)
+	SELECT CASE n % 4 WHEN 0 THEN 'closed' ELSE 'retried' END, '{"code": "23514"}', CASE n WHEN 9 THEN 'STOPPED' ELSE 'DONE' END, (ARRAY['olga', 'oleg', 'mara'])[1 + n % 3], 'a migration was repaired', 40 * n, 40 * n - n % 2,
+		now() - make_interval(days => 14 - n), now() - make_interval(days => 14 - n), now() - make_interval(days => 14 - n)
+	FROM generate_series(1, 13) n RETURNING job_id, sent)
+	INSERT INTO dead_letter_job_ends SELECT job_id, 'stored', sent FROM made`
+
+// today are the decisions of the last 24 hours, and each day before has so many. The oldest of these days leave the
+// table, and the first of them is given up.
+const (
+	today, earlier = 900, 40
+	oldestDay      = 8
+	archivedFrom   = 5
+)
+
+// before are the decisions of earlier days, in order, but for the day that has a part of the last 24 hours.
+func before(now time.Time) (all []string) {
+	r := rand.New(rand.NewPCG(11, 28))
+	for back := oldestDay; back >= 2; back-- {
+		start := dayOf(now, back)
+		for i := range earlier {
+			k := i % len(services)
+			all = append(all, decided(r, services[k].name, services[k].path, fmt.Sprintf(services[k].user, 1+r.IntN(9)), r.IntN(100) < services[k].denied, start.Add(8*time.Hour+time.Duration(i)*20*time.Minute)))
+		}
+	}
+	return all
+}
+
+func dayOf(now time.Time, back int) time.Time {
+	return now.UTC().Truncate(24*time.Hour).AddDate(0, 0, -back)
+}
+
 // prepare starts the programs and waits until everything has its home.
 func prepare(t testing.TB) *world {
 	t.Helper()
-	w := &world{stack: newStack(t, testenv.Kafka(t), testenv.Postgres(t), "decision-")}
+	w := &world{stack: newStack(t, testenv.Kafka(t), testenv.Postgres(t), "decision-"), uploads: freeAddr(t)}
+	for _, lane := range []string{"urgent", "bulk"} {
+		w.kafka.CreateTopic(t, w.topic+"-"+lane, 3, nil)
+	}
+	w.env = append(w.env, "DOCKET_LANES=urgent,bulk", "DOCKET_ARCHIVE_TO=archive")
+	now, r := time.Now(), rand.New(rand.NewPCG(1, 2))
+	// An installation of that age has a partition for each day.
+	w.exec("ALTER TABLE decision_logs DETACH PARTITION decision_logs_before")
+	w.exec(fmt.Sprintf("ALTER TABLE decision_logs ATTACH PARTITION decision_logs_before FOR VALUES FROM (MINVALUE) TO ('%s')", dayOf(now, oldestDay).Format(time.RFC3339)))
+	for back := 1; back <= oldestDay; back++ {
+		day := dayOf(now, back)
+		w.exec(fmt.Sprintf("CREATE TABLE decision_logs_p%s PARTITION OF decision_logs FOR VALUES FROM ('%s') TO ('%s')", day.Format("20060102"), day.Format(time.RFC3339), day.AddDate(0, 0, 1).Format(time.RFC3339)))
+	}
 	w.exec(refuseRefunds)
 	w.exec(refuseTenants)
-	now, r := time.Now(), rand.New(rand.NewPCG(1, 2))
-	all := day(900, now)
+	collector := w.start("collect", "DOCKET_COLLECTOR_ADDR="+w.uploads, "DOCKET_COLLECTOR_TOKENS=shop:"+opaToken, "DOCKET_COLLECTOR_URGENT=verdict=error;path=kubernetes/*,tenants/*,billing/*", "DOCKET_COLLECTOR_SHARE=label:app=20/s")
+	consumer := w.start("consume", "DOCKET_LIMIT_ROWS=20000", "DOCKET_LIMIT_LOW_ROWS=12000")
+	replayer := w.start("replay")
+	desk := w.start("desk", "DOCKET_DESK_PEERS=http://"+collector.addr+",http://"+consumer.addr+",http://"+replayer.addr,
+		"DOCKET_DESK_OIDC_ISSUER=http://127.0.0.1:1", "DOCKET_DESK_OIDC_CLIENT_ID=docket", "DOCKET_DESK_OIDC_REDIRECT_URL="+w.url+"/login/callback", "DOCKET_DESK_OIDC_GROUPS=staff:viewer") // a provider that is away
+	collector.awaitReady()
+	all := append(before(now), day(today, now)...)
 	for i := range 24 {
 		all = append(all, decided(r, "billing", "billing/refund", fmt.Sprintf("billing-%d", 1+i%3), true, now.Add(-time.Duration(24-i)*time.Minute)))
 	}
 	for i := range 7 {
 		all = append(all, decided(r, "cluster", "tenants/admission", "system:node-4", true, now.Add(-time.Duration(40+i)*time.Minute)))
 	}
-	w.send(append(all, `{"decision_id":"cut-off","timestamp":`, `{"decision_id":"no-time","path":"shop/authz/allow"}`)...)
-	w.start("consume")
-	w.start("replay")
-	desk := w.start("desk", "DOCKET_DESK_OIDC_ISSUER=http://127.0.0.1:1", "DOCKET_DESK_OIDC_CLIENT_ID=docket", "DOCKET_DESK_OIDC_REDIRECT_URL="+w.url+"/login/callback", "DOCKET_DESK_OIDC_GROUPS=staff:viewer") // a provider that is away
+	for part := range slices.Chunk(all, 400) {
+		w.upload(part...)
+	}
+	w.send(`{"decision_id":"cut-off","timestamp":`, `{"decision_id":"no-time","path":"shop/authz/allow"}`)
+	stored := today + (oldestDay-1)*earlier
 	eventually(t, "every record has its home", func() error {
 		rows, letters := ask[int](w.stack, "SELECT count(*) FROM decision_logs"), ask[int](w.stack, "SELECT count(*) FROM dead_letters")
-		if rows != 900 || letters != 33 {
-			return fmt.Errorf("%d rows, %d letters", rows, letters)
+		if rows != stored || letters != 33 {
+			return fmt.Errorf("%d rows of %d, %d letters", rows, stored, letters)
 		}
 		return nil
 	})
 	desk.awaitReady()
+	w.exec(olderJobs)
 	w.exec(takeRefunds)
 	w.run("dlq", "retry", "--path", "billing/refund", "--limit", "10", "--operator", "olga", "--reason", "the check was dropped", "--yes")
 	w.exec(refuseRefunds)
@@ -112,6 +171,7 @@ func prepare(t testing.TB) *world {
 		}
 		return nil
 	})
+	w.archive(now)
 	w.put = strings.NewReplacer(
 		"{decision}", ask[string](w.stack, "SELECT decision_id FROM decision_logs WHERE path = 'shop/refund/decision' AND NOT allowed ORDER BY ts DESC LIMIT 1"),
 		"{other}", ask[string](w.stack, "SELECT decision_id FROM decision_logs WHERE path = 'shop/refund/decision' AND allowed ORDER BY ts DESC LIMIT 1"),
@@ -120,6 +180,56 @@ func prepare(t testing.TB) *world {
 		"{job}", fmt.Sprint(ask[int64](w.stack, "SELECT max(job_id) FROM dead_letter_jobs")),
 		"{proposal}", fmt.Sprint(ask[int64](w.stack, "SELECT max(proposal_id) FROM dead_letter_proposals")))
 	return w
+}
+
+// archive takes the oldest days out of the table, keeps one in both places, and gives the first one up.
+func (w *world) archive(now time.Time) {
+	w.t.Helper()
+	by := []string{"--operator", "mara", "--yes"}
+	w.run(append([]string{"archive", "--older-than", fmt.Sprintf("%dd", archivedFrom-1)}, by...)...)
+	w.run(append([]string{"archive", "--day", dayOf(now, archivedFrom-1).Format(time.DateOnly), "--keep"}, by...)...)
+	first := dayOf(now, oldestDay).Format(time.DateOnly)
+	err := filepath.WalkDir(filepath.Join(w.dir, "archive"), func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.Contains(entry.Name(), first) {
+			return err
+		}
+		return os.Remove(path)
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.run(append([]string{"archive", "forget", first, "--reason", "a week is over"}, by...)...)
+	w.exec("ANALYZE decision_logs") // the calendar has the server's estimates
+}
+
+// upload sends decisions until they are taken.
+func (w *world) upload(decisions ...string) {
+	w.t.Helper()
+	eventually(w.t, "the collector takes an upload", func() error { return w.post(w.t.Context(), decisions...) })
+}
+
+// post sends decisions as OPA does: a gzipped array.
+func (w *world) post(ctx context.Context, decisions ...string) error {
+	var body bytes.Buffer
+	z := gzip.NewWriter(&body)
+	_, _ = io.WriteString(z, "["+strings.Join(decisions, ",")+"]") // into memory
+	_ = z.Close()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+w.uploads+"/logs", &body)
+	if err != nil {
+		return err
+	}
+	request.Header = http.Header{"Content-Type": {"application/json"}, "Content-Encoding": {"gzip"}, "Authorization": {"Bearer " + opaToken}}
+	client := http.Client{Timeout: time.Minute, Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	answer, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("status %d", answer.StatusCode)
+	}
+	return nil
 }
 
 // propose has somebody propose another path for a letter.
