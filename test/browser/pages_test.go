@@ -41,14 +41,14 @@ func check(t *testing.T, w *world, b *chrome) {
 // of its looks would look at next to nothing.
 func full(t *testing.T, w *world, b *chrome) {
 	p := open(t, b, w.url, wide).login("operator")
-	first, gone := dayOf(time.Now(), archivedFrom).Format(time.DateOnly), "forgotten"
+	first, gone := w.day(archivedFrom).Format(time.DateOnly), "forgotten"
 	for path, want := range map[string]struct{ has, lacks []string }{
 		"/":                           {[]string{"FRESH", "1 collector is seen", "received since", "members", w.topic + "-urgent", "missing_field", "parking-replayer", "collector"}, []string{"not seen", "not known", "DOCKET_DESK_PEERS"}},
 		"/lanes":                      {[]string{w.topic + "-urgent", w.topic + "-bulk", "17,600", "9,600", "at work"}, []string{"not seen", "Lanes are off", "DOCKET_DESK_PEERS", "has a limit"}},
 		"/check":                      {[]string{"asked for by olga", w.topic + "-bulk", "collector"}, []string{"Not checked yet", "DOCKET_DESK_PEERS"}},
 		"/archive?month=" + first[:7]: {[]string{"archived", "hot", "mara", first, "parquet"}, []string{"DOCKET_ARCHIVE_TO", "Not known", "Several days in one"}},
-		"/archive?month=" + dayOf(time.Now(), oldestDay).Format("2006-01"):                                {[]string{gone, "a week is over"}, nil},
-		"/decisions?since=" + first + "&until=" + dayOf(time.Now(), archivedFrom-1).Format(time.DateOnly): {[]string{"archived", fmt.Sprint(earlier) + " decisions"}, []string{"No decision fits"}},
+		"/archive?month=" + w.day(oldestDay).Format("2006-01"):                                {[]string{gone, "a week is over"}, nil},
+		"/decisions?since=" + first + "&until=" + w.day(archivedFrom-1).Format(time.DateOnly): {[]string{"archived", fmt.Sprint(earlier) + " decisions"}, []string{"No decision fits"}},
 		"/flips?since=7d": {[]string{"checkout-"}, []string{"DOCKET_STATES", "No verdict"}},
 		"/dead-letters":   {[]string{"no_billing", "known_tenant", "Edits that wait", "retry", "Next page"}, []string{"No job was made"}},
 		"/audit?act=all":  {[]string{"olga", "retried", "proposed"}, nil},

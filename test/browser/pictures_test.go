@@ -36,56 +36,66 @@ func pictures(t *testing.T, w *world, b *chrome) {
 		return
 	}
 	looks := map[string]look{"": {width: 1200, height: 720}, "-dark": {width: 1200, height: 720, dark: true}, "-narrow": {width: 390, height: 844}}
+	all := map[string][2]*tab{}
 	for name, l := range looks {
-		logged := open(t, b, w.url, l).login("operator")
-		logged.awaitsAfter("/", "FRESH")
-		stranger := open(t, b, w.url, l)
-		for _, s := range screens {
-			if !s.picture {
-				continue
-			}
-			p := logged
-			if s.as == "nobody" {
-				p = stranger
-			}
-			eventually(t, s.name+" is complete", func() error { // busy servers may answer in part at first
-				p.visit(w.put.Replace(s.path))
-				if text := p.text(); !strings.Contains(text, s.text) || strings.Contains(text, "PARTIAL") {
-					return fmt.Errorf("%.300s", text)
+		all[name] = [2]*tab{open(t, b, w.url, l).login("operator"), open(t, b, w.url, l)}
+	}
+	take := func(busy bool) {
+		for name, tabs := range all {
+			for _, s := range screens {
+				if _, is := paces[s.name]; !s.picture || is != busy {
+					continue
 				}
-				return nil
-			})
-			stop := func() {}
-			if at := busy[s.name]; at != "" {
-				stop = traffic(t, w)
-				eventually(t, s.name+" shows traffic", func() error {
-					if n := eval[string](p, at); n == "" || n == "0" {
-						return fmt.Errorf("it shows %q", n)
-					}
-					return nil
-				})
-			}
-			ctx, end := p.within()
-			shot, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
-			end()
-			stop()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(folder, s.name+name+".png"), small(t, shot), 0o600); err != nil {
-				t.Fatal(err)
+				p := tabs[0]
+				if s.as == "nobody" {
+					p = tabs[1]
+				}
+				picture(t, w, p, s, filepath.Join(folder, s.name+name+".png"))
 			}
 		}
 	}
+	take(false)
+	defer traffic(t, w)()
+	take(true)
 }
 
-// busy are the pages that show a pace, and where.
-var busy = map[string]string{
-	"now":   `[...document.querySelectorAll(".strip li")].filter(e => e.textContent.startsWith("Collector")).map(e => e.querySelector(".number").textContent).join()`,
-	"lanes": `[...document.querySelectorAll("td[data-th='Rows a second']")].map(e => e.textContent.trim()).find(n => n !== "0") || ""`,
+// picture waits until a page is whole, and writes its picture.
+func picture(t *testing.T, w *world, p *tab, s screen, file string) {
+	t.Helper()
+	eventually(t, s.name+" is complete", func() error { // busy servers may answer in part at first
+		p.visit(w.put.Replace(s.path))
+		if text := p.text(); !strings.Contains(text, s.text) || strings.Contains(text, "PARTIAL") {
+			return fmt.Errorf("%.300s", text)
+		}
+		return nil
+	})
+	if pace := paces[s.name]; pace != "" { // it follows by itself
+		eventually(t, s.name+" shows traffic", func() error {
+			if n := eval[string](p, pace); n == "" || n == "0" {
+				return fmt.Errorf("it shows %q", n)
+			}
+			return nil
+		})
+	}
+	ctx, end := p.within()
+	shot, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
+	end()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, small(t, shot), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
-// traffic has an OPA upload decisions until it is stopped, so that pictures show an installation at work.
+// paces are where the pages that show one show it. Their pictures are taken while an OPA uploads. On the first page it
+// counts beside a consumer that is FRESH just now.
+var paces = map[string]string{
+	"now":   `document.querySelector(".strip .badge.big.good") ? [...document.querySelectorAll(".strip li")].filter(e => e.textContent.startsWith("Collector")).map(e => e.querySelector(".number").textContent).join() : ""`,
+	"lanes": `[...document.querySelectorAll("td[data-th='Rows a second']")].map(e => e.textContent.trim()).find(n => n !== "0" && n !== "not seen") || ""`,
+}
+
+// traffic has an OPA upload decisions until it is stopped.
 func traffic(t *testing.T, w *world) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

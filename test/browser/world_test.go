@@ -26,6 +26,7 @@ import (
 type world struct {
 	*stack
 	uploads string            // of the collector
+	now     time.Time         // all days count from it, also after midnight
 	put     *strings.Replacer // fills the addresses of screens
 }
 
@@ -116,25 +117,28 @@ func dayOf(now time.Time, back int) time.Time {
 	return now.UTC().Truncate(24*time.Hour).AddDate(0, 0, -back)
 }
 
+// day is the day so many before today.
+func (w *world) day(back int) time.Time { return dayOf(w.now, back) }
+
 // prepare starts the programs and waits until everything has its home.
 func prepare(t testing.TB) *world {
 	t.Helper()
-	w := &world{stack: newStack(t, testenv.Kafka(t), testenv.Postgres(t), "decision-"), uploads: freeAddr(t)}
+	w := &world{stack: newStack(t, testenv.Kafka(t), testenv.Postgres(t), "decision-"), uploads: freeAddr(t), now: time.Now()}
 	for _, lane := range []string{"urgent", "bulk"} {
 		w.kafka.CreateTopic(t, w.topic+"-"+lane, 3, nil)
 	}
 	w.env = append(w.env, "DOCKET_LANES=urgent,bulk", "DOCKET_ARCHIVE_TO=archive")
-	now, r := time.Now(), rand.New(rand.NewPCG(1, 2))
+	now, r := w.now, rand.New(rand.NewPCG(1, 2))
 	// An installation of that age has a partition for each day.
 	w.exec("ALTER TABLE decision_logs DETACH PARTITION decision_logs_before")
-	w.exec(fmt.Sprintf("ALTER TABLE decision_logs ATTACH PARTITION decision_logs_before FOR VALUES FROM (MINVALUE) TO ('%s')", dayOf(now, oldestDay).Format(time.RFC3339)))
+	w.exec(fmt.Sprintf("ALTER TABLE decision_logs ATTACH PARTITION decision_logs_before FOR VALUES FROM (MINVALUE) TO ('%s')", w.day(oldestDay).Format(time.RFC3339)))
 	for back := 1; back <= oldestDay; back++ {
-		day := dayOf(now, back)
+		day := w.day(back)
 		w.exec(fmt.Sprintf("CREATE TABLE decision_logs_p%s PARTITION OF decision_logs FOR VALUES FROM ('%s') TO ('%s')", day.Format("20060102"), day.Format(time.RFC3339), day.AddDate(0, 0, 1).Format(time.RFC3339)))
 	}
 	w.exec(refuseRefunds)
 	w.exec(refuseTenants)
-	collector := w.start("collect", "DOCKET_COLLECTOR_ADDR="+w.uploads, "DOCKET_COLLECTOR_TOKENS=shop:"+opaToken, "DOCKET_COLLECTOR_URGENT=verdict=error;path=kubernetes/*,tenants/*,billing/*", "DOCKET_COLLECTOR_SHARE=label:app=20/s")
+	collector := w.start("collect", "DOCKET_COLLECTOR_ADDR="+w.uploads, "DOCKET_COLLECTOR_TOKENS=shop:"+opaToken, "DOCKET_COLLECTOR_URGENT=verdict=error;path=kubernetes/*,tenants/*,billing/*", "DOCKET_COLLECTOR_SHARE=label:app=2/s")
 	consumer := w.start("consume", "DOCKET_LIMIT_ROWS=20000", "DOCKET_LIMIT_LOW_ROWS=12000")
 	replayer := w.start("replay")
 	desk := w.start("desk", "DOCKET_DESK_PEERS=http://"+collector.addr+",http://"+consumer.addr+",http://"+replayer.addr,
@@ -171,7 +175,7 @@ func prepare(t testing.TB) *world {
 		}
 		return nil
 	})
-	w.archive(now)
+	w.archive()
 	w.put = strings.NewReplacer(
 		"{decision}", ask[string](w.stack, "SELECT decision_id FROM decision_logs WHERE path = 'shop/refund/decision' AND NOT allowed ORDER BY ts DESC LIMIT 1"),
 		"{other}", ask[string](w.stack, "SELECT decision_id FROM decision_logs WHERE path = 'shop/refund/decision' AND allowed ORDER BY ts DESC LIMIT 1"),
@@ -183,12 +187,14 @@ func prepare(t testing.TB) *world {
 }
 
 // archive takes the oldest days out of the table, keeps one in both places, and gives the first one up.
-func (w *world) archive(now time.Time) {
+func (w *world) archive() {
 	w.t.Helper()
 	by := []string{"--operator", "mara", "--yes"}
-	w.run(append([]string{"archive", "--older-than", fmt.Sprintf("%dd", archivedFrom-1)}, by...)...)
-	w.run(append([]string{"archive", "--day", dayOf(now, archivedFrom-1).Format(time.DateOnly), "--keep"}, by...)...)
-	first := dayOf(now, oldestDay).Format(time.DateOnly)
+	for back := oldestDay; back >= archivedFrom; back-- {
+		w.run(append([]string{"archive", "--day", w.day(back).Format(time.DateOnly)}, by...)...)
+	}
+	w.run(append([]string{"archive", "--day", w.day(archivedFrom - 1).Format(time.DateOnly), "--keep"}, by...)...)
+	first := w.day(oldestDay).Format(time.DateOnly)
 	err := filepath.WalkDir(filepath.Join(w.dir, "archive"), func(path string, entry os.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.Contains(entry.Name(), first) {
 			return err
