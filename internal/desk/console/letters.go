@@ -83,7 +83,7 @@ func (c *Console) deadLetters(in *request) (page, error) {
 			body.Groups = append(body.Groups, g)
 		}
 	}
-	next := ""
+	var next string
 	if body.Groups, next, err = ledger.PageOfGroups(body.Groups, placeOf, in.URL.Query().Get(afterGroup), pageSize); err != nil {
 		return page{}, asking(afterGroup, "the next of the page before")
 	}
