@@ -71,7 +71,7 @@ func (d *openDay) Late(context.Context, func(context.Context, map[archive.Identi
 	return errReadOnly
 }
 
-func (d *openDay) Drop(context.Context, archive.Shape, archive.Total) (bool, error) {
+func (d *openDay) Drop(context.Context, archive.Shape, archive.Total, archive.Needs) (bool, error) {
 	return false, errReadOnly
 }
 
@@ -81,9 +81,7 @@ func (d *openDay) Load(context.Context, []archive.Column, [][]byte) (archive.Loa
 
 func (d *openDay) Tally(context.Context) error { return errReadOnly }
 
-func (d *openDay) Left(context.Context) (bool, *archive.Forgotten, error) {
-	return false, nil, errReadOnly
-}
+func (d *openDay) Left(context.Context) (*archive.Left, error) { return nil, nil }
 
 func (d *openDay) Forget(context.Context, string, string) error { return errReadOnly }
 

@@ -101,6 +101,9 @@ func CalendarOf(h Holdings, shelved []Shelved, today Day) Calendar {
 			d.State = DayDropped
 		}
 	}
+	for i := range h.Left {
+		h.Left[i].mark(get, shelved, today)
+	}
 	for _, l := range h.Left {
 		if l.Forgotten == nil || l.After(today.Time) || !l.Forgotten.Holds(manifestsOf(shelved, l.Day)) {
 			continue
@@ -133,6 +136,21 @@ func CalendarOf(h Holdings, shelved []Shelved, today Day) Calendar {
 		c.Days = append(c.Days, *get(day))
 	}
 	return c
+}
+
+// mark says in the calendar that a day which left the table lacks archives. A manifest that cannot be read is said already.
+func (l *Left) mark(get func(Day) *CalendarDay, shelved []Shelved, today Day) {
+	if l.After(today.Time) || l.Forgotten != nil && len(l.Archives) == 0 {
+		return
+	}
+	d := get(l.Day)
+	if d.State == DayMissing {
+		d.State = DayDropped
+	}
+	there := manifestsOf(shelved, l.Day)
+	if lacks := l.Lacks(there); len(there) > 0 && len(d.Gaps) == 0 && len(lacks) > 0 {
+		d.Gaps = append(d.Gaps, (&AbsentError{l.Day, lacks}).Error())
+	}
 }
 
 func manifestsOf(shelved []Shelved, day Day) (all []*Manifest) {

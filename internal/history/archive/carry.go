@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"docket/internal/record/subject"
@@ -134,16 +136,15 @@ type OpenDay interface {
 	// the day out. again deletes those that an earlier archive has, as that one counted them. Drop counts the others.
 	Late(ctx context.Context, again func(ctx context.Context, late map[Identity]bool) error) error
 	// Drop counts and hashes the detached partition, which nobody can change. It drops it if the total is want.
-	// Otherwise it changes nothing, and dropped is false.
-	Drop(ctx context.Context, shape Shape, want Total) (dropped bool, err error)
+	// Otherwise it changes nothing, and dropped is false. It notes the archives that the day needs from then on.
+	Drop(ctx context.Context, shape Shape, want Total, needs Needs) (dropped bool, err error)
 	// Load stores lines and returns the results. It may be repeated. It returns [UncountedError] if they would be
 	// counted twice.
 	Load(ctx context.Context, columns []Column, lines [][]byte) (Loaded, error)
 	// Tally adds the loaded decisions to the counts, unless they were counted before they were archived.
 	Tally(ctx context.Context) error
-	// Left reports whether an archive took the day out of the table, and no restore brought it back. note: the day was
-	// forgotten.
-	Left(ctx context.Context) (left bool, note *Forgotten, err error)
+	// Left returns the day if an archive took it out of the table and no restore brought it back, else nil.
+	Left(ctx context.Context) (*Left, error)
 	// Forget notes that the day was forgotten. A day that did not leave stays as it is.
 	Forget(ctx context.Context, by, reason string) error
 	Close()
@@ -199,6 +200,8 @@ type Carrier struct {
 	// and the next run continues from that step. A day that is out of the table is finished without a question. nil: it
 	// never stops.
 	GoOn func(Step) error
+	// Incomplete restores a day although archives that it needs are missing.
+	Incomplete bool
 	// PartRows limits the rows of a part; 0: a million lines, or four million rows of Parquet.
 	PartRows int64
 	// Lines writes gzip JSON lines (FormatLines) and not Parquet.
@@ -302,7 +305,11 @@ func (c *Carrier) Archive(ctx context.Context, day Day, keep bool) (done Archive
 		if err != nil {
 			return done, err
 		}
-		done.Dropped, err = s.Drop(ctx, shape, want)
+		needs, err := c.needs(ctx, m, day)
+		if err != nil {
+			return done, err
+		}
+		done.Dropped, err = s.Drop(ctx, shape, want, needs)
 		if err != nil {
 			return done, err
 		}
@@ -318,6 +325,31 @@ func (c *Carrier) Archive(ctx context.Context, day Day, keep bool) (done Archive
 		done.Late, done.Reused, m = true, false, nil
 		c.tell(StepLate)
 	}
+}
+
+// Needs are the archives of a day that a dropped day needs, by name.
+type Needs struct {
+	Archives   []string // that no other replaces
+	Superseded []string // that are not needed any more
+}
+
+// needs returns the archives of the day that the same database wrote. m is among them.
+func (c *Carrier) needs(ctx context.Context, m *Manifest, day Day) (n Needs, err error) {
+	all, err := Whole(ctx, c.Shelf, c.Table.Name(), &day)
+	if err := notBroken(err); err != nil {
+		return n, err
+	}
+	superseded := Superseded(all)
+	for _, one := range all {
+		if !superseded[one.Name()] && one.Source.ID == m.Source.ID {
+			n.Archives = append(n.Archives, one.Name())
+		}
+	}
+	if !slices.Contains(n.Archives, m.Name()) {
+		return n, &BrokenError{m.Name(), "its manifest is missing"}
+	}
+	n.Superseded = slices.Sorted(maps.Keys(superseded))
+	return n, nil
 }
 
 func (c *Carrier) format() int {
@@ -403,7 +435,14 @@ func (c *Carrier) write(ctx context.Context, s OpenDay, shape Shape, day Day, pr
 	if err != nil {
 		return nil, err
 	}
+	left, err := s.Left(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for _, name := range leftovers {
+		if left != nil && slices.Contains(left.Archives, archiveOf(name)) {
+			continue // its manifest was lost, and the day needs it
+		}
 		if err := c.Shelf.Remove(ctx, name); err != nil {
 			return nil, fmt.Errorf("remove %s: %w", name, err)
 		}

@@ -11,6 +11,9 @@ import (
 type Left struct {
 	Day
 	Forgotten *Forgotten // nil: it was not
+	// Archives are the names of those that hold its decisions, noted when it was dropped. Those that were forgotten are not among
+	// them. nil: they are not known.
+	Archives []string
 }
 
 // Forgotten says who gave up on purpose a day that no archive has, and why.
@@ -46,11 +49,11 @@ func (c *Carrier) Forget(ctx context.Context, day Day, reason string, dry bool) 
 	if where != Nowhere && where != Strays {
 		return nil, &CannotError{fmt.Sprintf("%s is still in the table", day), fmt.Sprintf("only a day that an archive took out can be forgotten: docket archive --day %s", day)}
 	}
-	left, earlier, err := s.Left(ctx)
+	left, err := s.Left(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if !left {
+	if left == nil {
 		return nil, &CannotError{fmt.Sprintf("%s did not leave the table by an archive", day), "no answer needs it: nothing has to be forgotten"}
 	}
 	name, err := c.anyFile(ctx, day)
@@ -60,8 +63,8 @@ func (c *Carrier) Forget(ctx context.Context, day Day, reason string, dry bool) 
 	if name != "" {
 		return nil, &CannotError{fmt.Sprintf("%s is not gone: %s has %s", day, c.Shelf, name), "remove all files of the day first, if they are given up, too"}
 	}
-	if dry || earlier != nil {
-		return earlier, nil
+	if dry || left.Forgotten != nil {
+		return left.Forgotten, nil
 	}
 	return nil, s.Forget(ctx, c.By, reason)
 }

@@ -19,12 +19,17 @@ type gone struct {
 	written string
 }
 
-func (g *gone) Name() string                                   { return "decision_logs" }
-func (g *gone) Days(context.Context, Day) ([]Held, error)      { return nil, nil }
-func (g *gone) Open(context.Context, Day) (OpenDay, error)     { return g, nil }
-func (g *gone) Where(context.Context) (Location, error)        { return g.where, nil }
-func (g *gone) Left(context.Context) (bool, *Forgotten, error) { return !g.stays, g.note, nil }
-func (g *gone) Close()                                         { g.closed++ }
+func (g *gone) Name() string                               { return "decision_logs" }
+func (g *gone) Days(context.Context, Day) ([]Held, error)  { return nil, nil }
+func (g *gone) Open(context.Context, Day) (OpenDay, error) { return g, nil }
+func (g *gone) Where(context.Context) (Location, error)    { return g.where, nil }
+func (g *gone) Left(context.Context) (*Left, error) {
+	if g.stays {
+		return nil, nil
+	}
+	return &Left{Forgotten: g.note}, nil
+}
+func (g *gone) Close() { g.closed++ }
 func (g *gone) Forget(_ context.Context, by, reason string) error {
 	g.written = by + ": " + reason
 	return nil
@@ -109,7 +114,7 @@ func TestCalendar_Forgotten(t *testing.T) {
 		Counted: map[Day]int64{day("2026-03-01"): 7, day("2026-03-05"): 7},
 	}
 	for _, text := range []string{"2026-03-01", "2026-03-02", "2026-03-03", "2026-03-04"} {
-		h.Left = append(h.Left, Left{day(text), f})
+		h.Left = append(h.Left, Left{Day: day(text), Forgotten: f})
 	}
 	h.Left = append(h.Left, Left{Day: day("2026-03-05")})
 	back := []Shelved{{Day: day("2026-03-04"), Archives: []*Manifest{{CreatedAt: at.Add(-time.Hour)}}}}

@@ -238,6 +238,16 @@ func next(ctx context.Context, shelf Shelf, table string, day Day, source string
 	return generation, leftovers, nil
 }
 
+// archiveOf returns the archive of a file; empty: the name is not that of one.
+func archiveOf(file string) string {
+	_, base := cutFolder(file)
+	of := nameForm.FindStringSubmatch(base)
+	if of == nil {
+		return ""
+	}
+	return strings.TrimSuffix(of[0], of[5])
+}
+
 // Days returns the days with whole archives of a table, in order. It does not read the manifests.
 func Days(ctx context.Context, shelf Shelf, table string) ([]Day, error) {
 	all, err := ListDays(ctx, shelf, table)

@@ -15,6 +15,7 @@ type Listed struct {
 	Day
 	Manifests []string
 	Forgotten *Forgotten // nil: the day was not given up
+	Needs     []string   // the names of archives that are noted of the day
 }
 
 // ListDays lists the days with whole archives of a table, in order. It is one listing, and reads no manifest.

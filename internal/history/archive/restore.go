@@ -12,7 +12,8 @@ type Restored struct {
 	Day      Day
 	Archives []string
 	Loaded
-	Lines    int64 // of all archives
+	Lines    int64    // of all archives
+	Missing  []string // archives that the day needs and that are not there
 	Duration time.Duration
 }
 
@@ -48,6 +49,9 @@ func (c *Carrier) Restore(ctx context.Context, day Day) (done Restored, err erro
 	if len(wanted) == 0 {
 		return done, ErrNone
 	}
+	if err := c.whole(ctx, s, all, &done); err != nil {
+		return done, err
+	}
 	for _, m := range wanted {
 		if err := CheckWithin(ctx, c.Shelf, m, c.mostLine(), nil); err != nil {
 			return done, err
@@ -76,6 +80,19 @@ func (c *Carrier) Restore(ctx context.Context, day Day) (done Restored, err erro
 		c.tell(StepLoaded)
 	}
 	return done, s.Tally(ctx)
+}
+
+// whole refuses a day whose noted archives are not all there, as a restored day is not known to lack rows. Incomplete
+// restores it nevertheless.
+func (c *Carrier) whole(ctx context.Context, s OpenDay, there []*Manifest, done *Restored) error {
+	left, err := s.Left(ctx)
+	if err != nil || left == nil {
+		return err
+	}
+	if done.Missing = left.Lacks(there); len(done.Missing) == 0 || c.Incomplete {
+		return nil
+	}
+	return &CannotError{(&AbsentError{done.Day, done.Missing}).Error(), "bring it back and restore again; with --incomplete, what is there is restored, and nothing says later that rows are missing"}
 }
 
 func (c *Carrier) mostLine() int64 {

@@ -22,6 +22,8 @@ type loading struct {
 	spoil func(line []byte) []byte // the act of a trigger; nil: none
 }
 
+func (l *loading) Left(context.Context) (*Left, error) { return nil, nil }
+
 func (l *loading) Name() string                              { return "decision_logs" }
 func (l *loading) Days(context.Context, Day) ([]Held, error) { return nil, nil }
 func (l *loading) Open(context.Context, Day) (OpenDay, error) {

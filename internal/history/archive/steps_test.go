@@ -43,10 +43,12 @@ func (s *stepping) Late(context.Context, func(context.Context, map[Identity]bool
 	return nil
 }
 
-func (s *stepping) Drop(_ context.Context, _ Shape, want Total) (bool, error) {
+func (s *stepping) Drop(_ context.Context, _ Shape, want Total, _ Needs) (bool, error) {
 	s.dropped = want == totalOf(s.lines...)
 	return s.dropped, nil
 }
+
+func (s *stepping) Left(context.Context) (*Left, error) { return nil, nil }
 
 func (s *stepping) Close() {}
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 
 	"docket/internal/history/archive/columnar"
 )
@@ -134,6 +135,9 @@ func (a *stored) ReadAt(ctx context.Context, p []byte, off int64) error {
 		end = max(end, min((last+1)*sumBlock, a.of.Bytes))
 	}
 	r, err := a.shelf.Range(ctx, a.of.Name, from, end-from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &columnar.DamageError{Problem: "is missing"}
+	}
 	if err != nil {
 		return err
 	}

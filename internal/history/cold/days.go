@@ -165,7 +165,7 @@ func (d *Days) known(ctx context.Context) (shelf archive.Shelf, all []archive.Li
 		if !there {
 			all = slices.Insert(all, at, archive.Listed{Day: day.Day})
 		}
-		all[at].Forgotten = day.Forgotten
+		all[at].Forgotten, all[at].Needs = day.Forgotten, day.Archives
 	}
 	return shelf, all, gaps, nil
 }
@@ -195,7 +195,7 @@ func (d *day) fast() bool {
 func (d *Days) load(ctx context.Context, shelf archive.Shelf, of archive.Listed) (day, error) {
 	switch {
 	case len(of.Manifests) > 0:
-	case of.Forgotten != nil:
+	case of.Forgotten != nil && len(of.Needs) == 0:
 		return day{Day: of.Day, gaps: []string{errForgotten}, forgotten: of.Forgotten}, nil
 	default:
 		return day{Day: of.Day, gaps: []string{errAbsent}}, nil
@@ -213,6 +213,10 @@ func (d *Days) load(ctx context.Context, shelf archive.Shelf, of archive.Listed)
 		it.gaps = append(it.gaps, d.told(broken))
 	} else if of.Forgotten != nil && of.Forgotten.Holds(all) {
 		it.gaps, it.forgotten = append(it.gaps, errForgotten), of.Forgotten
+	}
+	left := archive.Left{Day: of.Day, Forgotten: of.Forgotten, Archives: of.Needs}
+	if absent := left.Absent(all, archive.BrokenNames(broken)...); absent != nil {
+		it.gaps = append(it.gaps, absent.Error())
 	}
 	superseded := archive.Superseded(all)
 	for _, m := range slices.Backward(all) {

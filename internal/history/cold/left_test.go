@@ -160,3 +160,63 @@ func TestDays_Forgotten(t *testing.T) {
 		t.Errorf("an archive of late decisions: %d, %v, %v", len(list.Decisions), list.NotLooked, err)
 	}
 }
+
+// An archive of a day that the database noted and that has no manifest is told, also if others of the day are there. So are
+// its files, if those alone are gone.
+func TestDays_OneArchiveOfSeveralMissing(t *testing.T) {
+	t.Parallel()
+	const day, gone = "archived day 2026-08-01 in the shelf: ", " has no manifest any more: it was removed, or is elsewhere"
+	for name, c := range map[string]struct {
+		remove func(dir string, ms []*archive.Manifest) []string
+		want   func(ms []*archive.Manifest) string
+		found  int
+	}{
+		"nothing":   {func(string, []*archive.Manifest) []string { return nil }, func([]*archive.Manifest) string { return "" }, 2},
+		"the first": {manifestOf(0), func(ms []*archive.Manifest) string { return day + "archive " + ms[0].Name() + gone }, 1},
+		"the last":  {manifestOf(1), func(ms []*archive.Manifest) string { return day + "archive " + ms[1].Name() + gone }, 1},
+		"a file": {func(_ string, ms []*archive.Manifest) []string { return []string{ms[0].Files[0].Name} }, func(ms []*archive.Manifest) string {
+			return day + "archive " + ms[0].Name() + " is broken: " + ms[0].Files[0].Name + " is missing"
+		}, 1},
+		"all manifests": {func(_ string, ms []*archive.Manifest) []string {
+			return append(manifestOf(0)("", ms), manifestOf(1)("", ms)...)
+		}, func([]*archive.Manifest) string {
+			return "archived days in the shelf: 2026-08-01 left the table, and no archive has it: it was removed, or is elsewhere"
+		}, 0},
+	} {
+		for format, rows := range map[string]int64{"lines": -10, "parquet": 10} {
+			t.Run(name+" of "+format, func(t *testing.T) {
+				t.Parallel()
+				dir := t.TempDir()
+				decisions := []reader.Decision{made(1, 1), made(2, 2)}
+				left := archive.Left{Day: archive.DayOf(decisions[0].Time)}
+				var all []*archive.Manifest
+				for _, d := range decisions {
+					m, err := archivetest.Write(t.Context(), archive.Dir(dir), rows, d)
+					check(t, err)
+					all, left.Archives = append(all, m), append(left.Archives, m.Name())
+				}
+				for _, file := range c.remove(dir, all) {
+					check(t, os.Remove(filepath.Join(dir, file)))
+				}
+				d := days(archive.Dir(dir), func(c *cold.Config) {
+					c.Left = func(context.Context) ([]archive.Left, error) { return []archive.Left{left}, nil }
+				})
+				defer d.Close()
+				list := search(t, cold.Store{Table: &readertest.Store{}, Days: d}, reader.Filter{}, reader.Page{Limit: 9})
+				byID := d.Find(t.Context(), []string{decisions[0].ID, decisions[1].ID})
+				for what, gaps := range map[string][]reader.Gap{"a search": list.NotLooked, "an id": byID.Gaps} {
+					if got := strings.Join(reader.GapTexts(gaps), "; "); got != c.want(all) {
+						t.Errorf("%s: %q, want %q", what, got, c.want(all))
+					}
+				}
+				if len(list.Decisions) != c.found || len(byID.Decisions) != c.found {
+					t.Errorf("%d and %d decisions, want %d", len(list.Decisions), len(byID.Decisions), c.found)
+				}
+			})
+		}
+	}
+}
+
+func manifestOf(n int) func(string, []*archive.Manifest) []string {
+	return func(_ string, ms []*archive.Manifest) []string { return []string{ms[n].Name() + ".manifest.json"} }
+}

@@ -298,10 +298,10 @@ func TestArchive_WritersWaitForTheDetachAlone(t *testing.T) {
 	if total.Rows != 101 {
 		t.Errorf("%d rows", total.Rows)
 	}
-	if dropped, err := s.Drop(t.Context(), shape, archive.Total{Rows: 101}); dropped || err != nil {
+	if dropped, err := s.Drop(t.Context(), shape, archive.Total{Rows: 101}, archive.Needs{}); dropped || err != nil {
 		t.Errorf("dropped by count alone: %t, %v", dropped, err)
 	}
-	if dropped, err := s.Drop(t.Context(), shape, total); !dropped || err != nil {
+	if dropped, err := s.Drop(t.Context(), shape, total, archive.Needs{}); !dropped || err != nil {
 		t.Errorf("%t, %v", dropped, err)
 	}
 }

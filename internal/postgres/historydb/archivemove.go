@@ -194,8 +194,8 @@ func (d *archiveDay) refused(act string, err error) error {
 	return d.of.failed(act, err)
 }
 
-// Drop drops what was taken out, if it is what is wanted.
-func (d *archiveDay) Drop(ctx context.Context, shape archive.Shape, want archive.Total) (bool, error) {
+// Drop drops what was taken out, if it is what is wanted. It notes the archives that the day needs.
+func (d *archiveDay) Drop(ctx context.Context, shape archive.Shape, want archive.Total, needs archive.Needs) (bool, error) {
 	equal := false
 	err := d.locked(ctx, "dropped", d.table, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, archiveHoldSQL); err != nil {
@@ -205,7 +205,7 @@ func (d *archiveDay) Drop(ctx context.Context, shape archive.Shape, want archive
 		if equal = have == want; err != nil || !equal {
 			return err
 		}
-		if err := d.countLate(ctx, tx); err != nil {
+		if err := d.countLate(ctx, tx, needs); err != nil {
 			return err
 		}
 		_, err = tx.Exec(ctx, archiveDropSQL)

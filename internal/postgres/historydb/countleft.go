@@ -25,6 +25,12 @@ const (
 INSERT INTO decision_counts_left (day, left_at) VALUES ($1, clock_timestamp()) ON CONFLICT (day) DO UPDATE SET leaves_at = clock_timestamp()`
 	// leftSQL notes that it was dropped, and with it what was late until then.
 	leftSQL = `UPDATE decision_counts_left SET left_at = leaves_at, leaves_at = NULL WHERE day = $1 AND leaves_at IS NOT NULL`
+	// notedSQL notes the archives that the day needs from now on, beside those that it needed before.
+	notedSQL = `
+UPDATE decision_counts_left SET archives = (
+	SELECT coalesce(array_agg(DISTINCT a ORDER BY a), '{}') FROM unnest(archives || $2::text[]) AS a WHERE a <> ALL ($3::text[])) WHERE day = $1`
+	// notesSQL tells whether the archives of a day are noted. A database that was not migrated yet has no place for them.
+	notesSQL = `SELECT EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'decision_counts_left'::regclass AND attname = 'archives' AND NOT attisdropped)`
 	// backSQL notes that it is back.
 	backSQL = `DELETE FROM decision_counts_left WHERE day = $1`
 	// newestLateSQL is when the newest late decision of the day was stored.
@@ -113,7 +119,7 @@ func (d *archiveDay) lateRows(ctx context.Context, from time.Time, fromID string
 }
 
 // countLate counts what Late found, and notes that the day is dropped. It is for the transaction that drops it.
-func (d *archiveDay) countLate(ctx context.Context, tx pgx.Tx) error {
+func (d *archiveDay) countLate(ctx context.Context, tx pgx.Tx, needs archive.Needs) error {
 	if counts, err := d.countable(ctx); err != nil || !counts {
 		return err
 	}
@@ -133,7 +139,14 @@ func (d *archiveDay) countLate(ctx context.Context, tx pgx.Tx) error {
 			return err
 		}
 	}
-	_, err := tx.Exec(ctx, leftSQL, d.day.Time)
+	if _, err := tx.Exec(ctx, leftSQL, d.day.Time); err != nil {
+		return err
+	}
+	var notes bool
+	if err := tx.QueryRow(ctx, notesSQL).Scan(&notes); err != nil || !notes {
+		return err
+	}
+	_, err := tx.Exec(ctx, notedSQL, d.day.Time, needs.Archives, append([]string{}, needs.Superseded...))
 	return err
 }
 

@@ -15,11 +15,15 @@ const (
 	leftReadableSQL = `SELECT coalesce(has_table_privilege(to_regclass('decision_counts_left')::oid, 'SELECT'), false)`
 	// leftDaysSQL reads columns by their names in JSON, as a database that was not migrated yet does not have them.
 	leftDaysSQL = `
-SELECT day, (to_jsonb(l)->>'forgotten_at')::timestamptz, coalesce(to_jsonb(l)->>'forgotten_by', ''), coalesce(to_jsonb(l)->>'forgotten_reason', '')
-  FROM decision_counts_left l WHERE isfinite(day) ORDER BY day`
+SELECT l.day, (j.l->>'forgotten_at')::timestamptz, coalesce(j.l->>'forgotten_by', ''), coalesce(j.l->>'forgotten_reason', ''),
+       CASE WHEN jsonb_typeof(j.l->'archives') = 'array' THEN array(SELECT jsonb_array_elements_text(j.l->'archives')) END
+  FROM decision_counts_left l, to_jsonb(l) AS j(l) WHERE isfinite(l.day) ORDER BY l.day`
 	// forgetSQL changes no earlier note.
 	forgetSQL = `
 UPDATE decision_counts_left SET forgotten_at = clock_timestamp(), forgotten_by = $2, forgotten_reason = $3 WHERE day = $1 AND forgotten_at IS NULL`
+	// forgetAllSQL is forgetSQL where the archives of a day are noted. Those that come later are noted again.
+	forgetAllSQL = `
+UPDATE decision_counts_left SET forgotten_at = clock_timestamp(), forgotten_by = $2, forgotten_reason = $3, archives = '{}' WHERE day = $1 AND forgotten_at IS NULL`
 )
 
 // errLeftUnread says that the days are not known. A statement that this role may not send is not sent, as the server's log would
@@ -57,27 +61,37 @@ func leftDays(ctx context.Context, from querier) ([]archive.Left, error) {
 		var day time.Time
 		var at *time.Time
 		var f archive.Forgotten
-		if err := row.Scan(&day, &at, &f.By, &f.Reason); err != nil || at == nil {
-			return archive.Left{Day: archive.DayOf(day)}, err
+		var names []string
+		err := row.Scan(&day, &at, &f.By, &f.Reason, &names)
+		left := archive.Left{Day: archive.DayOf(day), Archives: names}
+		if at != nil {
+			f.At, left.Forgotten = at.UTC(), &f
 		}
-		f.At = at.UTC()
-		return archive.Left{Day: archive.DayOf(day), Forgotten: &f}, nil
+		return left, err
 	})
 }
 
 // Left is that of [archive.OpenDay].
-func (d *archiveDay) Left(ctx context.Context) (left bool, note *archive.Forgotten, err error) {
+func (d *archiveDay) Left(ctx context.Context) (*archive.Left, error) {
 	days, err := leftDays(ctx, d.conn)
-	for _, l := range days {
-		if l.Day == d.day {
-			return true, l.Forgotten, nil
+	for i := range days {
+		if days[i].Day == d.day {
+			return &days[i], nil
 		}
 	}
-	return false, nil, d.of.failed("look whether the day left the table", err)
+	return nil, d.of.failed("look whether the day left the table", err)
 }
 
 // Forget is that of [archive.OpenDay].
 func (d *archiveDay) Forget(ctx context.Context, by, reason string) error {
-	_, err := d.conn.Exec(ctx, forgetSQL, d.day.Time, by, reason)
+	var notes bool
+	err := d.conn.QueryRow(ctx, notesSQL).Scan(&notes)
+	switch {
+	case err != nil:
+	case notes:
+		_, err = d.conn.Exec(ctx, forgetAllSQL, d.day.Time, by, reason)
+	default:
+		_, err = d.conn.Exec(ctx, forgetSQL, d.day.Time, by, reason)
+	}
 	return d.of.failed("forget the day", err)
 }

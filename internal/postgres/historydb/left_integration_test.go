@@ -3,7 +3,10 @@
 package historydb_test
 
 import (
+	"errors"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -117,7 +120,14 @@ func TestForget_UntilRestored(t *testing.T) {
 	noted("a year is over")
 
 	a.c.Shelf = shelf
-	a.restore()
+	cannot := (*archive.CannotError)(nil)
+	if _, err := a.c.Restore(t.Context(), a.day); !errors.As(err, &cannot) {
+		t.Errorf("without its late decisions: %v", err)
+	}
+	a.c.Incomplete = true
+	if r := a.restore(); len(r.Missing) != 1 || r.Stored != 20 {
+		t.Errorf("%+v", r)
+	}
 	forget("restored", "still in the table")
 	if left, err := r.Left(t.Context()); err != nil || len(left) != 0 {
 		t.Errorf("%v, %v", left, err)
@@ -134,6 +144,78 @@ func TestForget_BeforeItsMigration(t *testing.T) {
 	a.Exec(t, `ALTER TABLE decision_counts_left DROP COLUMN forgotten_at, DROP COLUMN forgotten_by, DROP COLUMN forgotten_reason`)
 	left, err := historydb.NewReader(open(t, a.URL, 0).DB).Left(t.Context())
 	if err != nil || len(left) != 1 || left[0].Forgotten != nil {
+		t.Errorf("%v, %v", left, err)
+	}
+}
+
+// TestLeft_ArchivesAreNoted: the archives that a dropped day needs are known, also after late decisions, and until it is restored.
+func TestLeft_ArchivesAreNoted(t *testing.T) {
+	t.Parallel()
+	a := old(t)
+	a.settle()
+	a.rows(1, 20)
+	r := historydb.NewReader(open(t, a.URL, 0).DB)
+	noted := func(what string, want ...string) {
+		t.Helper()
+		left, err := r.Left(t.Context())
+		if err != nil || len(left) != min(1, len(want)) || len(want) > 0 && !slices.Equal(left[0].Archives, want) {
+			t.Errorf("%s: %v, %v, want %v", what, left, err, want)
+		}
+	}
+	kept := a.archive(true)
+	noted("kept")
+	first := a.archive(false)
+	if !first.Reused || first.Archive != kept.Archive {
+		t.Errorf("%+v", first)
+	}
+	noted("dropped", first.Archive)
+	a.rows(100, 3)
+	late := a.archive(false)
+	noted("late decisions", first.Archive, late.Archive)
+
+	manifest := filepath.Join(a.dir, first.Archive+".manifest.json")
+	check(t, os.Rename(manifest, manifest+".away"))
+	cannot := (*archive.CannotError)(nil)
+	if _, err := a.c.Restore(t.Context(), a.day); !errors.As(err, &cannot) || !strings.Contains(err.Error(), first.Archive) || !strings.Contains(cannot.Hint(), "--incomplete") {
+		t.Errorf("a restore of a part: %v", err)
+	}
+	a.rows(200, 3)
+	later := a.archive(false)
+	noted("later decisions, and an archive is missing", first.Archive, late.Archive, later.Archive)
+	check(t, os.Rename(manifest+".away", manifest))
+	if r := a.restore(); r.Stored != 26 || len(r.Missing) != 0 {
+		t.Errorf("%+v", r)
+	}
+	noted("restored")
+	again := a.archive(false)
+	noted("archived again: one has the rows of all", again.Archive)
+}
+
+// TestLeft_BeforeItsMigration: a database without a place for the names of archives drops a day, and a day can be forgotten there.
+func TestLeft_BeforeItsMigration(t *testing.T) {
+	t.Parallel()
+	a := old(t)
+	a.settle()
+	a.rows(1, 20)
+	a.Exec(t, `ALTER TABLE decision_counts_left DROP COLUMN archives`)
+	if done := a.archive(false); !done.Dropped {
+		t.Fatalf("%+v", done)
+	}
+	r := historydb.NewReader(open(t, a.URL, 0).DB)
+	if left, err := r.Left(t.Context()); err != nil || len(left) != 1 || left[0].Archives != nil {
+		t.Errorf("%v, %v", left, err)
+	}
+	a.c.Shelf = archive.Dir(t.TempDir())
+	if _, err := a.c.Forget(t.Context(), a.day, "over", false); err != nil {
+		t.Error(err)
+	}
+	if left, err := r.Left(t.Context()); err != nil || len(left) != 1 || left[0].Forgotten == nil {
+		t.Errorf("%v, %v", left, err)
+	}
+	a.Exec(t, `ALTER TABLE decision_counts_left ADD COLUMN archives text[]`) // the migration
+	a.rows(100, 3)
+	late := a.archive(false)
+	if left, err := r.Left(t.Context()); err != nil || len(left) != 1 || !slices.Equal(left[0].Archives, []string{late.Archive}) {
 		t.Errorf("%v, %v", left, err)
 	}
 }

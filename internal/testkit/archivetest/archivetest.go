@@ -160,7 +160,9 @@ func (t *table) Late(context.Context, func(context.Context, map[archive.Identity
 	return nil
 }
 
-func (t *table) Drop(context.Context, archive.Shape, archive.Total) (bool, error) { return true, nil }
+func (t *table) Drop(context.Context, archive.Shape, archive.Total, archive.Needs) (bool, error) {
+	return true, nil
+}
 
 func (t *table) Load(context.Context, []archive.Column, [][]byte) (archive.Loaded, error) {
 	return archive.Loaded{}, nil
@@ -168,7 +170,7 @@ func (t *table) Load(context.Context, []archive.Column, [][]byte) (archive.Loade
 
 func (t *table) Tally(context.Context) error { return nil }
 
-func (t *table) Left(context.Context) (bool, *archive.Forgotten, error) { return false, nil, nil }
+func (t *table) Left(context.Context) (*archive.Left, error) { return nil, nil }
 
 func (t *table) Forget(context.Context, string, string) error { return nil }
 

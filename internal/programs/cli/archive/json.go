@@ -60,6 +60,8 @@ type jsonArchive struct {
 	CreatedBy  string    `json:"created_by"`
 	Verified   *bool     `json:"verified,omitempty"`
 	Error      string    `json:"error,omitempty"`
+	// MissingFiles are files that the manifest names and the place does not have.
+	MissingFiles []string `json:"missing_files,omitempty"`
 }
 
 func archiveOf(m *archive.Manifest, superseded bool) jsonArchive {
@@ -87,11 +89,12 @@ type jsonRestored struct {
 	Differs   int64    `json:"differs"`
 	Conflicts []string `json:"conflicts"`
 	Seconds   float64  `json:"seconds"`
+	Missing   []string `json:"missing,omitempty"` // archives that the day needs
 }
 
 func restoredOf(r archive.Restored) jsonRestored {
 	return jsonRestored{
 		Table: decisionsTable, Day: r.Day.String(), Archives: r.Archives, Lines: r.Lines, Stored: r.Stored, Equal: r.Equal, Again: r.Again, Differs: r.Differs,
-		Conflicts: append([]string{}, r.Conflicts...), Seconds: r.Duration.Seconds(),
+		Conflicts: append([]string{}, r.Conflicts...), Seconds: r.Duration.Seconds(), Missing: r.Missing,
 	}
 }

@@ -20,9 +20,12 @@ func listCommand(call frame.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use: "list [flags]", Short: "List archives, unfinished days, and how far the desk's own archive is", DisableFlagsInUseLine: true,
 		Example: "  docket archive list --from s3://archive/docket", Args: frame.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		Long: "List archives, unfinished days, and how far the desk's own archive is.\n\n" +
+			"It reads the manifests and lists the files. An archive is missing if a day that left the table needs it, and\n" +
+			"it has no manifest. Use docket archive verify to read the files.",
 	}
 	c.Flags().StringVar(&l.place, "from", "", whereText)
-	frame.Usage(c, []string{"DOCKET_DATABASE_URL", "DOCKET_ARCHIVE_TO"}, "listed, also if there are none", "a manifest is broken, or the command failed")
+	frame.Usage(c, []string{"DOCKET_DATABASE_URL", "DOCKET_ARCHIVE_TO"}, "listed, also if there are none", "an archive or a file of one is missing, a manifest is broken, or the command failed")
 	c.RunE = l.Run(func([]string) (frame.Work, error) { return l.listed, l.locate("--from") })
 	return c
 }
@@ -37,9 +40,17 @@ func (l *list) listed(ctx context.Context) error {
 	if broken != nil && all == nil {
 		return broken
 	}
+	lacks, err := l.lacking(ctx, shelf, all, broken, nil)
+	if err != nil {
+		return err
+	}
 	superseded := archive.Superseded(all)
 	if l.AsJSON {
-		l.Print(frame.ListOf(all, "", func(m *archive.Manifest) jsonArchive { return archiveOf(m, superseded[m.Name()]) }))
+		l.Print(frame.ListOf(all, "", func(m *archive.Manifest) jsonArchive {
+			j := archiveOf(m, superseded[m.Name()])
+			j.MissingFiles = lacks.files.Lacks(m)
+			return j
+		}))
 	} else {
 		var rows [][]term.Cell
 		for _, m := range all {
@@ -47,13 +58,23 @@ func (l *list) listed(ctx context.Context) error {
 			if superseded[m.Name()] {
 				note = "superseded"
 			}
+			if n := len(lacks.files.Lacks(m)); n > 0 {
+				note = fmt.Sprintf("%d of %d files missing", n, len(m.Files))
+			}
 			rows = append(rows, term.Cells(m.Day, contents(m), formatOf(m), term.Grouped(m.Rows), sized(m.Bytes()), fmt.Sprint(len(m.Files)), term.Stamp(m.CreatedAt), term.Brief(m.CreatedBy), m.Name(), note))
 		}
 		l.Table([]term.Column{{Title: "day"}, {Title: "of"}, {Title: "format", Rank: 3}, {Title: "rows", Right: true}, {Title: "bytes", Right: true}, {Title: "files", Right: true}, {Title: "made"}, {Title: "by", Rank: 2},
 			{Title: "archive", Rank: 1}, {Title: ""}}, rows, "")
 	}
+	l.alone(lacks)
 	l.leftOff(ctx)
 	l.nightly(ctx)
+	if l.missing(lacks, all) {
+		if broken != nil {
+			l.Failed(broken)
+		}
+		return frame.Exit(1)
+	}
 	return broken
 }
 

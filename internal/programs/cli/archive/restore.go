@@ -17,6 +17,7 @@ type restore struct {
 	base
 	day, operator string
 	letters       bool
+	incomplete    bool
 }
 
 // Restore makes the command that loads an archived day.
@@ -27,7 +28,8 @@ func Restore(call frame.Call) *cobra.Command {
 		Long: "Load an archived day back into the table.\n\n" +
 			"Each archive of the day is verified before its first row is stored, and counted and hashed by Postgres\n" +
 			"afterwards. Rows in the table are never changed: a row with another payload is reported. If the\n" +
-			"command is killed, run it again. The database role must own the table.\n\n" +
+			"command is killed, run it again. A day of which an archive is missing is refused, unless you give\n" +
+			"--incomplete. The database role must own the table.\n\n" +
 			"With --dead-letters, the dead letters that were closed on that day are entered into the ledger again:\n" +
 			"RESOLVED, and removed after DOCKET_DESK_KEEP_RESOLVED (default 168h) as before.",
 		Example: "  docket restore --day 2026-08-01 --from s3://archive/docket --operator mara\n" +
@@ -38,6 +40,7 @@ func Restore(call frame.Call) *cobra.Command {
 	f.StringVar(&r.day, "day", "", "the `DAY` to load: YYYY-MM-DD, in UTC")
 	f.BoolVar(&r.letters, "dead-letters", false, "dead letters that were closed on that day, not decisions")
 	f.StringVar(&r.place, "from", "", whereText)
+	f.BoolVar(&r.incomplete, "incomplete", false, "load what there is, although an archive of the day is missing")
 	f.BoolVar(&r.verbose, "verbose", false, "print each step to standard error")
 	f.StringVar(&r.operator, "operator", "", frame.OperatorText)
 	frame.Usage(c, []string{"DOCKET_DATABASE_URL", "DOCKET_ARCHIVE_TO"}, "each row of the day is in the table", "a row in the table has another payload, or the command failed")
@@ -53,6 +56,9 @@ func (r *restore) check([]string) (frame.Work, error) {
 	day, err := oneDay(r.day)
 	if err != nil {
 		return nil, err
+	}
+	if r.letters && r.incomplete {
+		return nil, frame.Misuse("--incomplete is for decisions, not for --dead-letters")
 	}
 	by, err := r.OperatorName(r.operator)
 	if err != nil {
@@ -74,6 +80,7 @@ func (r *restore) restored(ctx context.Context, day archive.Day, by string) erro
 	}
 	defer let()
 	carrier := r.carrier(shelf, by)
+	carrier.Incomplete = r.incomplete
 	p := r.pulse(day.String(), "waiting for the day; another docket process may work on it")
 	if r.Sys.RestoreLimit != nil {
 		limit, err := r.Sys.RestoreLimit()
@@ -92,6 +99,9 @@ func (r *restore) restored(ctx context.Context, day archive.Day, by string) erro
 	p.end()
 	if err != nil {
 		return fmt.Errorf("%s: %w", day, err)
+	}
+	if len(done.Missing) > 0 {
+		r.Tell("incomplete: %s\n", &archive.AbsentError{Day: done.Day, Archives: done.Missing})
 	}
 	if r.AsJSON {
 		r.Print(restoredOf(done))

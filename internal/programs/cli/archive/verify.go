@@ -59,10 +59,16 @@ func (v *verify) verified(ctx context.Context, day *archive.Day) error {
 	if broken != nil {
 		v.Failed(broken)
 	}
-	if broken == nil && len(all) == 0 {
+	lacks, err := v.lacking(ctx, shelf, all, broken, day)
+	if err != nil {
+		return err
+	}
+	missing := v.missing(lacks, nil) // files that are missing are told below
+	if broken == nil && len(all) == 0 && !missing {
 		return archive.ErrNone
 	}
-	bad := broken != nil
+	v.alone(lacks)
+	bad := broken != nil || missing
 	var told []jsonArchive
 	superseded := archive.Superseded(all)
 	for _, m := range all {

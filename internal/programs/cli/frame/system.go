@@ -38,6 +38,8 @@ type System struct {
 	Desk *client.Client
 	// Days are the table's, to be archived and restored; nil: there are none.
 	Days archive.Table
+	// Left returns the days that archives took out of the table; nil: they are not known.
+	Left func(ctx context.Context) ([]archive.Left, error)
 	// Letters is the ledger, to be archived and restored; nil: there is none.
 	Letters archive.LettersTable
 	// Calendar says where the decisions of each day are; nil: nothing knows it.

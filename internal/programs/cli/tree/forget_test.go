@@ -28,7 +28,9 @@ func (l *leaving) Open(context.Context, archive.Day) (archive.OpenDay, error) { 
 
 func (l *leaving) Where(context.Context) (archive.Location, error) { return archive.Nowhere, nil }
 
-func (l *leaving) Left(context.Context) (bool, *archive.Forgotten, error) { return true, l.note, nil }
+func (l *leaving) Left(context.Context) (*archive.Left, error) {
+	return &archive.Left{Forgotten: l.note}, nil
+}
 
 func (l *leaving) Close() {}
 

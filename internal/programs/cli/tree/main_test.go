@@ -173,9 +173,11 @@ func (w *world) call(args ...string) result {
 	return result{code, out.String(), err.String()}
 }
 
+func (w *world) leftDays(context.Context) ([]archive.Left, error) { return w.left, nil }
+
 // open makes the system of the world.
 func (w *world) open(settings config.Settings) *frame.System {
-	sys := &frame.System{Book: w.book, Complete: w.complete, Calendar: w.calendar, Decisions: w.store, Days: w.days, Letters: w.letters, Shelf: func(where string) (archive.Shelf, error) { return archive.Dir(where), nil }, Horizon: func(context.Context, time.Time) ([]worker.HorizonLine, error) { return w.horizon, nil }}
+	sys := &frame.System{Left: w.leftDays, Book: w.book, Complete: w.complete, Calendar: w.calendar, Decisions: w.store, Days: w.days, Letters: w.letters, Shelf: func(where string) (archive.Shelf, error) { return archive.Dir(where), nil }, Horizon: func(context.Context, time.Time) ([]worker.HorizonLine, error) { return w.horizon, nil }}
 	sys.Backlog = func(ctx context.Context) (worker.Backlog, error) {
 		if w.backlog == nil {
 			return worker.Backlog{}, nil
@@ -195,7 +197,7 @@ func (w *world) open(settings config.Settings) *frame.System {
 	if w.shelf != nil {
 		sys.Shelf = func(string) (archive.Shelf, error) { return w.shelf, nil }
 	}
-	days := cold.New(cold.Config{Where: settings.ArchiveTo, Table: "decision_logs", LineBytes: 1 << 20, Shelf: func() (archive.Shelf, error) { return sys.Shelf(settings.ArchiveTo) }, Left: func(context.Context) ([]archive.Left, error) { return w.left, nil }})
+	days := cold.New(cold.Config{Where: settings.ArchiveTo, Table: "decision_logs", LineBytes: 1 << 20, Shelf: func() (archive.Shelf, error) { return sys.Shelf(settings.ArchiveTo) }, Left: w.leftDays})
 	if w.both != nil {
 		sys.Decisions = w.both(w.store, days)
 	}

@@ -1,0 +1,171 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Lacks returns the noted archives of the day that are not there: those without a manifest that no archive which is there
+// replaces. broken are names of archives whose manifest cannot be read. These are not absent.
+func (l *Left) Lacks(there []*Manifest, broken ...string) (names []string) {
+	superseded := Superseded(there)
+	for _, name := range l.Archives {
+		if !superseded[name] && !slices.Contains(broken, name) && !slices.ContainsFunc(there, func(m *Manifest) bool { return m.Name() == name }) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// AbsentError says that archives of a day are missing although the day left the table with them.
+type AbsentError struct {
+	Day      Day
+	Archives []string // empty: there is none at all
+}
+
+func (e *AbsentError) Error() string {
+	switch n := len(e.Archives); n {
+	case 0:
+		return fmt.Sprintf("%s left the table, and no archive has it: it was removed, or is elsewhere", e.Day)
+	case 1:
+		return absent(e.Archives[0])
+	default:
+		return fmt.Sprintf("archives %s have no manifest any more: they were removed, or are elsewhere", strings.Join(e.Archives, ", "))
+	}
+}
+
+// absent says that one archive is missing.
+func absent(name string) string {
+	return "archive " + name + " has no manifest any more: it was removed, or is elsewhere"
+}
+
+// Absent returns an [*AbsentError] for each day that left the table and lacks archives, in order. It leaves out days that were
+// forgotten on purpose.
+func Absent(left []Left, there []*Manifest, broken ...string) (all []*AbsentError) {
+	for i := range left {
+		if err := left[i].Absent(there, broken...); err != nil {
+			all = append(all, err)
+		}
+	}
+	return all
+}
+
+// Absent returns an error if the day lacks archives; nil: it does not, or it was forgotten on purpose.
+func (l *Left) Absent(there []*Manifest, broken ...string) *AbsentError {
+	of := l.of(there)
+	some := len(of) > 0 || slices.ContainsFunc(broken, func(name string) bool { return dayOfName(name) == l.String() })
+	lacks := l.Lacks(of, broken...)
+	switch {
+	case some && len(lacks) == 0, !some && l.Forgotten != nil && len(lacks) == 0:
+		return nil
+	case some:
+		return &AbsentError{l.Day, lacks}
+	}
+	return &AbsentError{Day: l.Day}
+}
+
+// of returns the manifests of the day.
+func (l *Left) of(all []*Manifest) (of []*Manifest) {
+	for _, m := range all {
+		if m.Day == l.String() {
+			of = append(of, m)
+		}
+	}
+	return of
+}
+
+func dayOfName(name string) string {
+	if of := nameForm.FindStringSubmatch(name + manifestSuffix); of != nil {
+		return of[2]
+	}
+	return ""
+}
+
+// BrokenNames returns the archives that an error of [Whole] calls broken.
+func BrokenNames(err error) (names []string) {
+	var one *BrokenError
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // each of them is looked at
+		for _, err := range joined.Unwrap() {
+			names = append(names, BrokenNames(err)...)
+		}
+	} else if errors.As(err, &one) {
+		names = append(names, one.Archive)
+	}
+	return names
+}
+
+// Files are the files of archives in a listing. It tells what is missing without reading a file.
+type Files struct {
+	there map[string]bool
+	// Alone has the files that belong to no manifest, by the name of their archive: a killed run left them, or the manifest was
+	// removed.
+	Alone map[string][]string
+}
+
+// filesAtOnce is how many folders are listed at once.
+const filesAtOnce = 8
+
+// ListFiles lists the files of archives of one table, those in the folders of some more days, too.
+func ListFiles(ctx context.Context, shelf Shelf, table string, all []*Manifest, more []Day) (*Files, error) {
+	folders := map[string]bool{table + "-": true}
+	for _, m := range all {
+		if day, err := ParseDay(m.Day); err == nil && m.Format == FormatParquet {
+			folders[Folder(table, day)+prefix(table, &day)] = true
+		}
+	}
+	for _, day := range more {
+		folders[Folder(table, day)+prefix(table, &day)] = true
+	}
+	var starts []string
+	for start := range folders {
+		starts = append(starts, start)
+	}
+	slices.Sort(starts)
+	lists := make([][]string, len(starts))
+	work, ctx := errgroup.WithContext(ctx)
+	work.SetLimit(filesAtOnce)
+	for i, start := range starts {
+		work.Go(func() (err error) {
+			lists[i], err = shelf.List(ctx, start)
+			return err
+		})
+	}
+	if err := work.Wait(); err != nil {
+		return nil, err
+	}
+	f := &Files{there: map[string]bool{}, Alone: map[string][]string{}}
+	for _, name := range slices.Concat(lists...) {
+		f.there[name] = true
+	}
+	for name := range f.there {
+		if archive := archiveOf(name); archive != "" && !f.there[archive+manifestSuffix] {
+			f.Alone[archive] = append(f.Alone[archive], name)
+		}
+	}
+	return f, nil
+}
+
+// Join adds the files of another table.
+func (f *Files) Join(o *Files) {
+	maps.Copy(f.there, o.there)
+	maps.Copy(f.Alone, o.Alone)
+}
+
+// Orphans returns the archives of which there are files and no manifest, in order.
+func (f *Files) Orphans() []string { return slices.Sorted(maps.Keys(f.Alone)) }
+
+// Lacks returns the files of an archive that are missing.
+func (f *Files) Lacks(m *Manifest) (names []string) {
+	for _, of := range m.Files {
+		if !f.there[of.Name] {
+			names = append(names, of.Name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,101 @@
+package tree
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"docket/internal/history/archive"
+	"docket/internal/history/cold"
+	"docket/internal/history/reader"
+	"docket/internal/testkit/archivetest"
+	"docket/internal/testkit/readertest"
+)
+
+// Each command says which archive of a day is missing that the database noted, or which file, and exits with 1.
+func TestArchive_AbsentIsTold(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 8, 1, 10, 0, 0, 0, time.UTC)
+	const none = "2026-08-01 left the table, and no archive has it: it was removed, or is elsewhere"
+	for name, c := range map[string]struct {
+		remove func(first *archive.Manifest, second *archive.Manifest) []string
+		want   string // NAME and FILE are those of the first archive
+		why    string
+	}{
+		"a manifest": {func(first, _ *archive.Manifest) []string { return []string{first.Name() + ".manifest.json"} },
+			"archive NAME has no manifest any more: it was removed, or is elsewhere", "archive NAME has no manifest any more"},
+		"a file": {func(first, _ *archive.Manifest) []string { return []string{first.Files[0].Name} }, "archive NAME is broken: FILE is missing", "FILE is missing"},
+		"the day's directory": {func(_, _ *archive.Manifest) []string { return []string{"decision_logs/day=2026-08-01"} },
+			"archive NAME is broken: FILE is missing", "FILE is missing"},
+		"all": {func(first, second *archive.Manifest) []string {
+			return []string{first.Name() + ".manifest.json", second.Name() + ".manifest.json", "decision_logs"}
+		}, none, none},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			var ms []*archive.Manifest
+			left := archive.Left{Day: archive.DayOf(at)}
+			var old []reader.Decision
+			for i := range 2 {
+				old = append(old, readertest.Decision(200+i, at.Add(time.Duration(i)*time.Minute)))
+				m, err := archivetest.Write(t.Context(), archive.Dir(dir), 10, old[i])
+				if err != nil {
+					t.Fatal(err)
+				}
+				ms, left.Archives = append(ms, m), append(left.Archives, m.Name())
+			}
+			w := &world{store: decisions(1), days: young{}, shelf: archive.Dir(dir), left: []archive.Left{left}, environ: []string{"DOCKET_ARCHIVE_TO=" + dir}}
+			w.both = func(table *readertest.Store, days *cold.Days) reader.Store {
+				return joined{table, cold.Store{Table: table, Days: days}}
+			}
+			for _, args := range [][]string{{"archive", "list"}, {"archive", "verify", "--all"}, {"archive", "verify", "--day", "2026-08-01"}} {
+				if r := w.call(args...); r.code != 0 || strings.Contains(r.err, "missing") || strings.Contains(r.err, "removed") {
+					t.Errorf("intact, %v: exit %d\n%s%s", args, r.code, r.out, r.err)
+				}
+			}
+			for _, file := range c.remove(ms[0], ms[1]) {
+				if err := os.RemoveAll(filepath.Join(dir, file)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			named := strings.NewReplacer("NAME", ms[0].Name(), "FILE", ms[0].Files[0].Name)
+			for _, args := range [][]string{{"archive", "list"}, {"archive", "verify", "--all"}, {"archive", "verify", "--day", "2026-08-01"}} {
+				r := w.call(args...)
+				if want := "docket: " + named.Replace(c.want) + "\n"; r.code != 1 || strings.Count(r.err, want) != 1 {
+					t.Errorf("%v: exit %d, want %q once\n%s%s", args, r.code, want, r.out, r.err)
+				}
+				quiet(t, r.out+r.err)
+			}
+			for _, args := range [][]string{{"why", old[0].ID}, {"logs", old[0].ID}, {"logs", "--since", "2026-08-01", "--until", "2026-08-02"}} {
+				if r := w.call(args...); !strings.Contains(r.out+r.err, named.Replace(c.why)) {
+					t.Errorf("%v: exit %d\n%s%s", args, r.code, r.out, r.err)
+				}
+			}
+			r := w.call("archive", "list", "--json")
+			var answer struct {
+				Entries []struct {
+					Name    string
+					Missing []string `json:"missing_files"`
+				}
+			}
+			err := json.Unmarshal([]byte(r.out), &answer)
+			if is := name == "a file"; err != nil || r.code != 1 || is && (len(answer.Entries) != 2 || len(answer.Entries[0].Missing) != 1) {
+				t.Errorf("exit %d, %v\n%s", r.code, err, r.out)
+			}
+		})
+	}
+}
+
+// A list does not fail because of a day that was forgotten on purpose.
+func TestArchive_ForgottenDayIsListed(t *testing.T) {
+	t.Parallel()
+	day, _ := archive.ParseDay("2026-08-01")
+	w := &world{days: young{}, shelf: archive.Dir(t.TempDir()), left: []archive.Left{{Day: day, Forgotten: &archive.Forgotten{At: day.Time, By: "mara", Reason: "over"}, Archives: []string{}}}}
+	if r := w.call("archive", "list", "--from", "x"); r.code != 0 || strings.Contains(r.err, "2026-08-01") {
+		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
+	}
+}
