@@ -15,6 +15,9 @@ import (
 // sumBlock is the length of a block that has a sum. A question that reads a part of it reads all of it.
 const sumBlock = 16 << 10
 
+// BlockBytes is how much a question reads at least of a part that has sums. Blocks begin at its multiples.
+const BlockBytes = sumBlock
+
 // Sums are the checksums (CRC-32C) of consecutive blocks of a Parquet file. The blocks are of 16 KiB from the file's
 // beginning on, and the last one is shorter. Those have sums that contain filters, bounds and places of pages, or the
 // description: a bit that turned there could hide a decision, and the file itself has no checksums of them.

@@ -132,3 +132,41 @@ func searchesWithFewBytes(t *testing.T, shelf *counted, size int64) {
 		t.Errorf("%d found, %d bytes read for a path that is not there", len(found.Decisions), shelf.bytes.Load()-before)
 	}
 }
+
+// A look-up by id reads one block of a long filter, and a second one of the same id nothing of it. Other ids find blocks that
+// were read before.
+func TestFind_LongFilterIsReadOnce(t *testing.T) {
+	t.Parallel()
+	shelf := &counted{Shelf: archive.Dir(t.TempDir())}
+	all, _ := manyRows(t, shelf, 30_000, 30_000)
+	d := days(shelf)
+	defer d.Close()
+	look := func(id string, want int) (bytes, requests int64) {
+		t.Helper()
+		bytes, requests = shelf.bytes.Load(), shelf.requests.Load()
+		if found := d.Find(t.Context(), []string{id}); len(found.Decisions) != want || len(found.Gaps) > 0 {
+			t.Errorf("%s: %d found, %v", id, len(found.Decisions), found.Gaps)
+		}
+		return shelf.bytes.Load() - bytes, shelf.requests.Load() - requests
+	}
+	look(all[0].ID, 1) // reads the end of the file
+	var requested int64
+	mistaken := 0
+	for n := range 200 {
+		bytes, requests := look(fmt.Sprintf("nobody-%d", n), 0)
+		if bytes > 2*archive.BlockBytes { // the filter does not rule it out, so the ids are read
+			mistaken++
+			continue
+		}
+		if requested += requests; requests > 1 {
+			t.Errorf("first look-up: %d bytes in %d requests", bytes, requests)
+		}
+		if bytes, requests := look(fmt.Sprintf("nobody-%d", n), 0); requests > 0 || bytes > 0 {
+			t.Errorf("second look-up: %d bytes in %d requests", bytes, requests)
+		}
+	}
+	if requested < 2 || requested > 5 || mistaken > 10 {
+		t.Errorf("the filter was read in %d requests, and was mistaken %d times", requested, mistaken)
+	}
+	look(all[29_999].ID, 1)
+}

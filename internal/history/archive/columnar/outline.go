@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// mostKeptFilter limits a filter that is read whole and kept. Of a longer one a question reads a block of 32 bytes.
+// mostKeptFilter limits a filter that is read whole and kept. Of a longer one a question reads a block of 32 bytes. The
+// reader may keep what it reads.
 const mostKeptFilter = 16 << 10
 
 // Outline has the filters of ids of a file, and tells without its description which groups of rows may have an id. It
