@@ -13,6 +13,7 @@ import (
 // Elsewhere has other records with a decision's id, and the places that were searched.
 type Elsewhere struct {
 	Others    []Letter             `json:"others,omitempty" doc:"Dead letters that claim the same id and are other decisions, the newest failure first, at most 10"`
+	More      int                  `json:"others_more,omitempty" doc:"How many more such dead letters there are. At most the newest 1,000 of an id are counted"`
 	Found     []lookup.FoundRecord `json:"elsewhere,omitempty" doc:"Records with the id that are neither in the table nor in the ledger, at most 20: other decisions, but for those with same"`
 	Looked    []string             `json:"looked,omitempty" doc:"Places that were looked at completely"`
 	NotLooked []string             `json:"not_looked,omitempty" doc:"Places that were not looked at completely, and why. Another decision with the id can be there"`
@@ -20,7 +21,7 @@ type Elsewhere struct {
 }
 
 func elsewhereOf(a *lookup.Answer) Elsewhere {
-	return Elsewhere{lettersOf(a.Letters), lookup.Views(a.Found, a.At), lookup.SearchedIn(a.Looked), lookup.Gaps(a.NotLooked), lookup.Gaps(a.Exact)}
+	return Elsewhere{lettersOf(a.Letters), a.MoreLetters, lookup.Views(a.Found, a.At), lookup.SearchedIn(a.Looked), lookup.Gaps(a.NotLooked), lookup.Gaps(a.Exact)}
 }
 
 func lettersOf(all []ledger.Entry) (out []Letter) {

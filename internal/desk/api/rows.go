@@ -96,15 +96,16 @@ func placeOf(f *lookup.Found) FoundPlace {
 
 // Homes are all places of a decision_id.
 type Homes struct {
-	ID        string       `json:"decision_id"`
-	At        time.Time    `json:"at"`
-	Rows      []Decision   `json:"rows" nullable:"false" doc:"Decisions of the table, the oldest first"`
-	Archived  []Decision   `json:"archived" nullable:"false" doc:"Decisions of archived days that the table does not have"`
-	Letters   []Letter     `json:"dead_letters" nullable:"false" doc:"Dead letters that claim the id and are other decisions than the rows"`
-	Found     []FoundPlace `json:"found" nullable:"false"`
-	More      bool         `json:"more" doc:"There are more than those in found"`
-	Looked    []Place      `json:"looked" nullable:"false"`
-	NotLooked []Gap        `json:"not_looked" nullable:"false"`
+	ID          string       `json:"decision_id"`
+	At          time.Time    `json:"at"`
+	Rows        []Decision   `json:"rows" nullable:"false" doc:"Decisions of the table, the oldest first"`
+	Archived    []Decision   `json:"archived" nullable:"false" doc:"Decisions of archived days that the table does not have"`
+	Letters     []Letter     `json:"dead_letters" nullable:"false" doc:"Dead letters that claim the id and are other decisions than the rows, the newest failure first, at most 10"`
+	MoreLetters int          `json:"dead_letters_more,omitempty" doc:"How many more such dead letters there are. At most the newest 1,000 of an id are counted"`
+	Found       []FoundPlace `json:"found" nullable:"false"`
+	More        bool         `json:"more" doc:"There are more than those in found"`
+	Looked      []Place      `json:"looked" nullable:"false"`
+	NotLooked   []Gap        `json:"not_looked" nullable:"false"`
 	Partly
 }
 
@@ -199,7 +200,7 @@ func (s *api) homes(ctx context.Context, c caller, in *homesInput) (*homesOutput
 	if in.Payload && len(rows)+len(archived) > 0 {
 		s.read(c, "find-homes", append(append([]reader.Decision{}, rows...), archived...), true)
 	}
-	out := Homes{ID: a.ID, At: a.At.UTC(), Rows: decisionsOf(rows), Archived: decisionsOf(archived), Letters: append([]Letter{}, lettersOf(a.Letters)...),
+	out := Homes{ID: a.ID, At: a.At.UTC(), Rows: decisionsOf(rows), Archived: decisionsOf(archived), Letters: append([]Letter{}, lettersOf(a.Letters)...), MoreLetters: a.MoreLetters,
 		Found: []FoundPlace{}, More: a.More, Looked: []Place{}, NotLooked: append([]Gap{}, gapsOf(a.NotLooked)...)}
 	for i := range a.Found {
 		out.Found = append(out.Found, placeOf(&a.Found[i]))

@@ -22,7 +22,7 @@ func (c *Client) Homes(ctx context.Context, id string, payload bool) (lookup.Ans
 	if err := c.ask(ctx, get("/homes", q), &h); err != nil {
 		return lookup.Answer{}, older(err)
 	}
-	a := lookup.Answer{ID: h.ID, At: h.At, Rows: decisionsOf(h.Rows), Archived: decisionsOf(h.Archived), Letters: entriesOf(h.Letters), More: h.More, NotLooked: gapsOf(h.NotLooked)}
+	a := lookup.Answer{ID: h.ID, At: h.At, Rows: decisionsOf(h.Rows), Archived: decisionsOf(h.Archived), Letters: entriesOf(h.Letters), MoreLetters: h.MoreLetters, More: h.More, NotLooked: gapsOf(h.NotLooked)}
 	for _, f := range h.Found {
 		a.Found = append(a.Found, placeOf(f))
 	}

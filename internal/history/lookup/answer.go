@@ -17,8 +17,10 @@ type Answer struct {
 	Rows []reader.Decision
 	// Archived are decisions of archived days with an identity that no row has, oldest first, with their payload.
 	Archived []reader.Decision
-	// Letters are dead letters of the ledger with the id that are other decisions than the rows.
+	// Letters are dead letters of the ledger with the id that are other decisions than the rows, the newest failure first.
 	Letters []ledger.Entry
+	// MoreLetters is how many such dead letters are not in Letters. Of an id, a ledger is asked for the newest 1,000.
+	MoreLetters int
 	// Found are records elsewhere with the id.
 	Found []Found
 	More  bool // there are more than those in Found
@@ -29,6 +31,13 @@ type Answer struct {
 	Exact []Gap
 	// Whole says that it is the answer of [Look.All], which asks every place, and not of [Look.Around].
 	Whole bool
+}
+
+// shorten keeps the first letters and counts the others.
+func (a *Answer) shorten() {
+	if n := len(a.Letters) - mostLetters; n > 0 {
+		a.Letters, a.MoreLetters = a.Letters[:mostLetters], a.MoreLetters+n
+	}
 }
 
 // Complete reports whether every place that this host can see was searched completely, but for forgotten ones.

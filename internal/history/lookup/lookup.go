@@ -151,7 +151,8 @@ type Found struct {
 }
 
 const (
-	mostLetters = 10      // for an id
+	mostLetters = 10      // for an id, shown
+	mostClaims  = 1000    // for an id, read from the ledger
 	mostFound   = 20      // for an id
 	mostBodies  = 1 << 20 // kept for an id, to be compared with its row
 )
@@ -292,7 +293,7 @@ func (s *search) letters(ctx context.Context) bool {
 		return false
 	}
 	for _, id := range s.order {
-		found, err := s.look.Book.Claims(ctx, id, 2*mostLetters)
+		found, err := s.look.Book.Claims(ctx, id, mostClaims)
 		if err != nil {
 			s.failed(name, err)
 			return false
@@ -341,7 +342,7 @@ func (s *search) done() []Answer {
 		s.join(a)
 		a.near()
 		a.Letters = ledger.Others(a.Letters, places)
-		a.Letters = a.Letters[:min(len(a.Letters), mostLetters)]
+		a.shorten()
 		// The ledger has it, with more facts.
 		a.Found = slices.DeleteFunc(a.Found, func(f Found) bool { return f.Letter != "" && entered[f.Letter] })
 		for i := range a.Found {

@@ -50,8 +50,8 @@ func (a *Answer) add(s ShardLook, of *Answer) {
 		d.Shard = shard
 		a.Archived = append(a.Archived, d)
 	}
-	a.Letters = append(a.Letters, of.Letters...)
-	a.Letters = a.Letters[:min(len(a.Letters), mostLetters)]
+	a.Letters, a.MoreLetters = append(a.Letters, of.Letters...), a.MoreLetters+of.MoreLetters
+	a.shorten()
 	a.Found = append(a.Found, found...)
 	if a.More = a.More || of.More || len(a.Found) > mostFound; len(a.Found) > mostFound {
 		a.Found = a.Found[:mostFound]

@@ -62,7 +62,7 @@ func (fd finder) sayElsewhere(a *lookup.Answer) {
 	others, copies := a.Elsewhere(), a.Copies()
 	if len(a.Letters)+len(others) > 0 {
 		fd.Say("\n%s\n", fd.Paint(term.Bold, "Other decisions with this id"))
-		fd.listClaims(fd.Say, a.Letters)
+		fd.listClaims(fd.Say, a)
 		fd.listFound(fd.Say, a, others)
 	}
 	if len(copies) > 0 {
@@ -93,9 +93,9 @@ func (fd finder) absent(a *lookup.Answer) {
 		end = ". It was not found anywhere"
 	}
 	fd.Tell("%s: no decision %s is stored%s\n", fd.Program, term.Brief(a.ID), end)
-	if n := len(a.Letters); n > 0 {
+	if n := len(a.Letters) + a.MoreLetters; n > 0 {
 		fd.Tell("%s with the id %s:\n", term.Counted(int64(n), "dead letter"), term.Brief(a.ID))
-		fd.listClaims(fd.Tell, a.Letters)
+		fd.listClaims(fd.Tell, a)
 	}
 	fd.listFound(fd.Tell, a, a.Found)
 	for _, p := range a.Looked {
@@ -126,14 +126,15 @@ func (fd finder) listFound(say func(string, ...any), a *lookup.Answer, found []l
 
 // jsonElsewhere is the rest of an answer about an id, beside the decisions that are stored.
 type jsonElsewhere struct {
-	Others    []jsonClaim          `json:"others,omitempty"`    // dead letters of the ledger that claim the id
-	Elsewhere []lookup.FoundRecord `json:"elsewhere,omitempty"` // records that are not in the table and not in the ledger
+	Others    []jsonClaim          `json:"others,omitempty"`      // dead letters of the ledger that claim the id
+	More      int                  `json:"others_more,omitempty"` // such dead letters that are not in others
+	Elsewhere []lookup.FoundRecord `json:"elsewhere,omitempty"`   // records that are not in the table and not in the ledger
 	Looked    []string             `json:"looked"`
 	NotLooked []string             `json:"not_looked"` // completely
 }
 
 func elsewhereOf(a *lookup.Answer) jsonElsewhere {
-	return jsonElsewhere{jsonClaims(a.Letters), lookup.Views(a.Found, a.At), lookup.SearchedIn(a.Looked), lookup.Gaps(a.NotLooked)}
+	return jsonElsewhere{jsonClaims(a.Letters), a.MoreLetters, lookup.Views(a.Found, a.At), lookup.SearchedIn(a.Looked), lookup.Gaps(a.NotLooked)}
 }
 
 // jsonClaim is a dead letter that claims the id of a decision.
@@ -145,9 +146,12 @@ type jsonClaim struct {
 	Origin    frame.Position `json:"origin"`
 }
 
-func (fd finder) listClaims(say func(string, ...any), others []ledger.Entry) {
-	for i := range others {
-		say("  %s\n    docket dlq show %s\n", claimed(&others[i]), term.Cut(others[i].ID, frame.ShortID))
+func (fd finder) listClaims(say func(string, ...any), a *lookup.Answer) {
+	for i := range a.Letters {
+		say("  %s\n    docket dlq show %s\n", claimed(&a.Letters[i]), term.Cut(a.Letters[i].ID, frame.ShortID))
+	}
+	if a.MoreLetters > 0 {
+		say("  and %s with this id\n", term.Counted(int64(a.MoreLetters), "more dead letter"))
 	}
 }
 

@@ -312,7 +312,7 @@ func (l *search) one(ctx context.Context, id string) error {
 	switch {
 	case l.lines:
 		l.jsonLines(all)
-		l.listClaims(l.Tell, a.Letters)
+		l.listClaims(l.Tell, a)
 		l.listFound(l.Tell, a, a.Elsewhere())
 		tellComplete(l.Call, said)
 		l.tellPartial()

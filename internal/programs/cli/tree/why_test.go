@@ -316,3 +316,34 @@ func TestClaims_AreToldOf(t *testing.T) {
 		t.Errorf("exit %d, %s%s", r.code, r.out, r.err)
 	}
 }
+
+// Of many dead letters with an id, the newest are listed, and the others are counted.
+func TestClaims_ManyAreCounted(t *testing.T) {
+	t.Parallel()
+	var all []ledger.Entry
+	for i := range 25 {
+		for j, id := range []string{"w-1", "alone"} {
+			e := letter(2*i+j+1, envelope.Cause{Kind: envelope.Conflict, Code: "id_conflict", Message: "x"}, ledger.Pending)
+			e.DecisionID, e.DecisionTime, e.Origin.Offset = id, time.Time{}, int64(1000+i)
+			all = append(all, e)
+		}
+	}
+	w := &world{store: asked(t), book: newBook(all...)}
+	for _, args := range [][]string{{"why", "w-1"}, {"logs", "w-1"}, {"why", "alone"}, {"logs", "alone"}} {
+		r := w.call(args...)
+		if n := strings.Count(r.out+r.err, "docket dlq show"); n != 10 || !strings.Contains(r.out+r.err, "  and 15 more dead letters with this id\n") {
+			t.Errorf("%q: exit %d, %d are listed\n%s%s", args, r.code, n, r.out, r.err)
+		}
+		if args[1] == "alone" && !strings.Contains(r.err, "25 dead letters with the id alone") {
+			t.Errorf("%q: %s", args, r.err)
+		}
+		r = w.call(append(args, "--json")...)
+		var said struct {
+			Others []json.RawMessage `json:"others"`
+			More   int               `json:"others_more"`
+		}
+		if err := json.Unmarshal([]byte(r.out), &said); err != nil || len(said.Others) != 10 || said.More != 15 {
+			t.Errorf("%q as JSON: %v, %s", args, err, r.out)
+		}
+	}
+}
