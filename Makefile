@@ -135,7 +135,7 @@ fuzz: ## Run every fuzz target, one after the other (FUZZTIME=20s each)
 ##@ Measuring
 
 .PHONY: bench
-bench: engine images ## Measure Docket beside COPY, with goals (N=1000000 ROUNDS=5 ONLY=drain,again,bad,replay,latency,outage,scale,memory,growth,desk,states,limit,collect,read,console,budget,profile LETTERS=100000 PROFILE=file.pprof LONG=1 GROWTH=1 PEERS=1 AGAINST=COMMIT OUT=file.md)
+bench: engine images ## Measure Docket beside COPY, with goals (N=1000000 ROUNDS=5 ONLY=drain,again,bad,replay,latency,outage,scale,memory,growth,desk,states,limit,collect,read,archive,console,budget,profile LETTERS=100000 PROFILE=file.pprof LONG=1 GROWTH=1 PEERS=1 AGAINST=COMMIT OUT=file.md)
 	@N='$(N)' LETTERS='$(LETTERS)' ROUNDS='$(ROUNDS)' REPEAT='$(REPEAT)' SEED='$(SEED)' ONLY='$(ONLY)' LONG='$(LONG)' GROWTH='$(GROWTH)' FILLER='$(FILLER)' PEERS='$(PEERS)' PEER='$(PEER)' AGAINST='$(AGAINST)' PROFILE='$(abspath $(PROFILE))' OUT='$(OUT)' build/bench
 
 .PHONY: bench-peers
