@@ -75,6 +75,12 @@ func (s *Schema) Check(ctx context.Context, probe func(ctx context.Context, at t
 	case c != nil:
 		checks = append(checks, *c)
 	}
+	switch c, err := checkStates(ctx, conn); {
+	case err != nil:
+		return append(checks, failed("catalog", db.Clean("read the mark of the states", err)))
+	case c != nil:
+		checks = append(checks, *c)
+	}
 	if err := probe(ctx, time.Now()); err != nil {
 		return append(checks, failed("write", err))
 	}

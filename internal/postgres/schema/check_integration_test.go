@@ -35,6 +35,8 @@ func TestCheck(t *testing.T) {
 		"no table":           {`DROP TABLE decision_logs`, levels{"table": fail}},
 		"unlogged partition": {`ALTER TABLE decision_logs_before SET UNLOGGED`, levels{"partitions": fail}},
 		"archive left off":   {`CREATE TABLE decision_logs_leaving_20260304 (LIKE decision_logs)`, levels{"partitions": warn}},
+		"states are near":    {`UPDATE decision_states_mark SET stored_before = now() - interval '1 minute', since = now() - interval '1 day'`, levels{}},
+		"states are behind":  {`UPDATE decision_states_mark SET stored_before = now() - interval '2 hours', since = now() - interval '1 day'`, levels{"states": warn}},
 		"no default":         {`DROP TABLE decision_logs_default`, levels{"partitions": warn}},
 		"strays": {`INSERT INTO decision_logs (decision_id, ts, raw, source_topic, source_partition, source_offset, source_index)
 			VALUES ('far', now() + interval '1 year', '{}', '', 0, 0, 0)`, levels{"partitions": warn}},
