@@ -90,7 +90,7 @@ func dayOfName(name string) string {
 // BrokenNames returns the archives that an error of [Whole] calls broken.
 func BrokenNames(err error) (names []string) {
 	var one *BrokenError
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // each of them is looked at
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, err := range joined.Unwrap() {
 			names = append(names, BrokenNames(err)...)
 		}
