@@ -134,7 +134,7 @@ func prepare(t testing.TB) *world {
 	w.exec(fmt.Sprintf("ALTER TABLE decision_logs ATTACH PARTITION decision_logs_before FOR VALUES FROM (MINVALUE) TO ('%s')", w.day(oldestDay).Format(time.RFC3339)))
 	for back := 1; back <= oldestDay; back++ {
 		day := w.day(back)
-		w.exec(fmt.Sprintf("CREATE TABLE decision_logs_p%s PARTITION OF decision_logs FOR VALUES FROM ('%s') TO ('%s')", day.Format("20060102"), day.Format(time.RFC3339), day.AddDate(0, 0, 1).Format(time.RFC3339)))
+		w.exec(fmt.Sprintf("CREATE TABLE IF NOT EXISTS decision_logs_p%s PARTITION OF decision_logs FOR VALUES FROM ('%s') TO ('%s')", day.Format("20060102"), day.Format(time.RFC3339), day.AddDate(0, 0, 1).Format(time.RFC3339)))
 	}
 	w.exec(refuseRefunds)
 	w.exec(refuseTenants)

@@ -94,7 +94,7 @@ func (b Book) ListProposals(ctx context.Context, chosen ledger.ProposalQuery, n 
 	}
 	var list api.ProposalList
 	if err := b.client.ask(ctx, get("/proposals", q), &list); err != nil {
-		return nil, err
+		return nil, unpaged(err)
 	}
 	var out []ledger.Proposal
 	for _, p := range list.Proposals {

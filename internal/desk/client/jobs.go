@@ -56,13 +56,21 @@ func (b Book) Job(ctx context.Context, id int64) (ledger.Job, error) {
 func (b Book) ListJobs(ctx context.Context, before int64, n int) ([]ledger.Job, error) {
 	var list api.JobList
 	if err := b.client.ask(ctx, get("/jobs", numbered(before, n)), &list); err != nil {
-		return nil, err
+		return nil, unpaged(err)
 	}
 	var all []ledger.Job
 	for _, j := range list.Jobs {
 		all = append(all, jobOf(j))
 	}
 	return all, nil
+}
+
+// unpaged says of a desk that takes no page, as it is older than this program, that the page is wrong.
+func unpaged(err error) error {
+	if faultAt(err, "query.after") {
+		return errors.Join(ledger.ErrBadPage, err)
+	}
+	return err
 }
 
 // numbered asks for a page of a list that is ordered by numbers.

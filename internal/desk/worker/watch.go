@@ -86,26 +86,53 @@ func (w *Watcher) round(ctx context.Context) (looked int, err error) {
 	}
 	var stored []int64
 	var why []string
-	var possible []ledger.Possible
+	var missed []ledger.Awaited
 	again := map[time.Duration][]int64{}
 	for i, a := range awaited {
 		if at := looks[i].why(); at != "" {
 			stored, why = append(stored, a.ID), append(why, at)
 			continue
 		}
-		possible = append(possible, w.possible(a)...)
+		missed = append(missed, a)
 		pause := doubling(w.cfg.Interval, w.cfg.MaxPause, a.Looks)
 		again[pause] = append(again[pause], a.ID)
 	}
-	if _, err := w.ledger.Overtaken(ctx, possible, w.cfg.MaxAttempts, w.actor); err != nil {
-		return 0, err
-	}
+	late := w.overtaken(ctx, missed) // which keeps no other retry from its end
 	for pause, ids := range again {
 		if err := w.ledger.LookAgain(ctx, ids, pause); err != nil {
 			return 0, err
 		}
 	}
-	return len(awaited), w.stored(ctx, stored, why)
+	if err := w.stored(ctx, stored, why); err != nil {
+		return 0, err
+	}
+	return len(awaited), late
+}
+
+// A letter can only have overtaken its retry if it entered before the place was noted. After so many looks, which take a
+// minute, every such letter is in the ledger. Later looks are for retries that an earlier release left open.
+const (
+	overtakenLooks = 8
+	overtakenEvery = 64
+	overtakenBatch = 10_000
+)
+
+// overtaken ends the retries whose dead letters came before their places were noted.
+func (w *Watcher) overtaken(ctx context.Context, missed []ledger.Awaited) error {
+	var possible []ledger.Possible
+	for i, a := range missed {
+		if a.Looks < overtakenLooks || a.Looks%overtakenEvery == 0 {
+			possible = append(possible, w.possible(a)...)
+		}
+		for len(possible) > 0 && (len(possible) >= overtakenBatch || i == len(missed)-1) {
+			n := min(len(possible), overtakenBatch)
+			if _, err := w.ledger.Overtaken(ctx, possible[:n], w.cfg.MaxAttempts, w.actor); err != nil {
+				return err
+			}
+			possible = possible[n:]
+		}
+	}
+	return nil
 }
 
 // possible names the dead letters that a published retry has become if it died. A rest of an upload that shares one

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,6 +24,8 @@ type ends struct {
 	stored  map[int64]string
 	refuse  func(ids []int64) error
 	letters map[string]int // that entered before: the index of each
+	named   []int          // numbers of possible letters in one question
+	unnamed error          // of such a question
 	asked   int
 	fail    func(asked int) error
 }
@@ -57,6 +60,9 @@ func (e *ends) Stored(_ context.Context, ids []int64, why []string, _ ledger.Act
 func (e *ends) Overtaken(_ context.Context, possible []ledger.Possible, most int, by ledger.Actor) (ended int, err error) {
 	if most != 7 || by.Name != "desk" {
 		return 0, fmt.Errorf("%d attempts, by %s", most, by.Name)
+	}
+	if e.named = append(e.named, len(possible)); e.unnamed != nil {
+		return 0, e.unnamed
 	}
 	for _, p := range possible {
 		if index, there := e.letters[p.LetterID]; there && index == p.Index {
@@ -149,6 +155,44 @@ func TestWatcher_LettersThatOvertookTheirRetry(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestWatcher_PossibleLettersInPortions: a record of many decisions has as many possible letters. They are asked for in portions,
+// for a minute, and a failure keeps no other retry from its end.
+func TestWatcher_PossibleLettersInPortions(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := newEnds()
+		e.await("[" + strings.Repeat("1,", 24_998) + "1]")
+		e.await(logged("a"))
+		for _, a := range e.awaited {
+			a.Published = ledger.Found{Topic: "decision-logs", Partition: 2, Offset: 500, Stamp: time.Now()}
+		}
+		watching(t, e, rows{}, 10*time.Minute)
+		var rounds int
+		for i := 0; i < len(e.named); i += 3 {
+			if !slices.Equal(e.named[i:min(i+3, len(e.named))], []int{10_000, 10_000, 5_002}) {
+				t.Fatalf("questions for %v letters", e.named)
+			}
+			rounds++
+		}
+		if rounds != overtakenLooks {
+			t.Errorf("asked in %d rounds, want %d", rounds, overtakenLooks)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		e := newEnds()
+		e.unnamed = errors.New("no answer")
+		e.await(logged("z"))
+		e.await(logged("a"))
+		for _, a := range e.awaited {
+			a.Published = ledger.Found{Topic: "decision-logs", Partition: 2, Offset: 500, Stamp: time.Now()}
+		}
+		watching(t, e, rows{"a": logged("a")}, time.Minute)
+		if e.stored[2] == "" || len(e.looks[1]) < 2 {
+			t.Errorf("ends %v, looks %v", e.stored, e.looks)
+		}
+	})
 }
 
 func TestWatcher_StoredWithAllDecisions(t *testing.T) {

@@ -33,6 +33,9 @@ type Answer struct {
 	Whole bool
 }
 
+// ManyLetters reports whether a ledger was asked for no more, so that there may be more letters than are counted.
+func (a *Answer) ManyLetters() bool { return len(a.Letters)+a.MoreLetters >= mostClaims }
+
 // shorten keeps the first letters and counts the others.
 func (a *Answer) shorten() {
 	if n := len(a.Letters) - mostLetters; n > 0 {

@@ -1,6 +1,8 @@
 package frame
 
 import (
+	"errors"
+
 	"docket/internal/desk/ledger"
 	"docket/internal/programs/cli/term"
 )
@@ -15,14 +17,18 @@ func NumberAfter(cursor string) (int64, error) {
 }
 
 // Numbered asks for a page of a list that is ordered by numbers, and whether there are more. It never asks for more than
-// limit at once, as a desk refuses that.
+// limit at once, as a desk refuses that. A desk that is older than this program has no pages: then whether there are more
+// is not known, and no next page is named.
 func Numbered[T any](ask func(before int64, n int) ([]T, error), before int64, limit int, number func(T) int64) (page []T, next string, err error) {
 	page, err = ask(before, limit)
 	if err != nil || len(page) < limit {
 		return page, "", err
 	}
 	more, err := ask(number(page[limit-1]), 1)
-	if err != nil {
+	switch {
+	case errors.Is(err, ledger.ErrBadPage):
+		return page, "", nil
+	case err != nil:
 		return nil, "", err
 	}
 	page, next = ledger.NextNumber(append(page, more...), limit, number)

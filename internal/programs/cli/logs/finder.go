@@ -94,7 +94,7 @@ func (fd finder) absent(a *lookup.Answer) {
 	}
 	fd.Tell("%s: no decision %s is stored%s\n", fd.Program, term.Brief(a.ID), end)
 	if n := len(a.Letters) + a.MoreLetters; n > 0 {
-		fd.Tell("%s with the id %s:\n", term.Counted(int64(n), "dead letter"), term.Brief(a.ID))
+		fd.Tell("%s%s with the id %s:\n", atLeast(a), term.Counted(int64(n), "dead letter"), term.Brief(a.ID))
 		fd.listClaims(fd.Tell, a)
 	}
 	fd.listFound(fd.Tell, a, a.Found)
@@ -146,12 +146,20 @@ type jsonClaim struct {
 	Origin    frame.Position `json:"origin"`
 }
 
+// atLeast is put before a number of dead letters that may be higher.
+func atLeast(a *lookup.Answer) string {
+	if a.ManyLetters() {
+		return "at least "
+	}
+	return ""
+}
+
 func (fd finder) listClaims(say func(string, ...any), a *lookup.Answer) {
 	for i := range a.Letters {
 		say("  %s\n    docket dlq show %s\n", claimed(&a.Letters[i]), term.Cut(a.Letters[i].ID, frame.ShortID))
 	}
 	if a.MoreLetters > 0 {
-		say("  and %s with this id\n", term.Counted(int64(a.MoreLetters), "more dead letter"))
+		say("  and %s%s with this id\n", atLeast(a), term.Counted(int64(a.MoreLetters), "more dead letter"))
 	}
 }
 

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -90,6 +91,9 @@ func (t *tree) asking(name string) (cli.Env, error) {
 		env.AskCheck = func(ctx context.Context) (all []cli.CheckResult, err error) {
 			defer desk.Close()
 			found, err := desk.Check(ctx)
+			if err == nil && len(found.Checks) == 0 {
+				err = errors.New("the desk has checked nothing")
+			}
 			for _, f := range found.Checks {
 				all = append(all, cli.CheckOf(f.Level, f.What, f.Detail, f.Hint))
 			}

@@ -317,6 +317,21 @@ func TestClaims_AreToldOf(t *testing.T) {
 	}
 }
 
+// More than so many letters of an id are not counted, and the answer says so.
+func TestClaims_AtLeastSoMany(t *testing.T) {
+	t.Parallel()
+	var all []ledger.Entry
+	for i := range 1001 {
+		e := letter(i+1, envelope.Cause{Kind: envelope.Conflict, Code: "id_conflict", Message: "x"}, ledger.Pending)
+		e.DecisionID, e.DecisionTime, e.Origin.Offset = "alone", time.Time{}, int64(1000+i)
+		all = append(all, e)
+	}
+	r := (&world{store: asked(t), book: newBook(all...)}).call("why", "alone")
+	if !strings.Contains(r.err, "at least 1,000 dead letters with the id alone") || !strings.Contains(r.err, "  and at least 990 more dead letters with this id\n") {
+		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
+	}
+}
+
 // Of many dead letters with an id, the newest are listed, and the others are counted.
 func TestClaims_ManyAreCounted(t *testing.T) {
 	t.Parallel()
