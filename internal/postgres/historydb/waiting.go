@@ -70,47 +70,62 @@ func (r *Reader) Waiting(ctx context.Context, of complete.Range) (n int64, known
 // take longer than an answer waits for it.
 const mostUnderWay = 10_000
 
-// mostOpen limits the open letters of a span of time that are counted one by one. With more of them the count is unknown, as it
-// would take longer than an answer waits for it.
+// mostOpen limits the open letters that are looked at one by one for a span of time. If as many are in it, and as many are
+// outside it, the count is unknown, as it would take longer than an answer waits for it.
 const mostOpen = 20_000
 
 // waitingSQL counts open dead letters that may be in a range, and says whether the ledger has all of them. It does not join what
-// letters hold to each of a million letters: few hold several decisions. Of a range without times the counters of the ledger tell,
-// where this login may read them.
+// letters hold to each of a million letters: few hold several decisions. The counters of the ledger tell of all times, where this
+// login may read them. Of a span of time either the letters in it are looked at, or those outside it.
 func waitingSQL(of complete.Range, counters bool, args *[]any) string {
 	most, open := db.Arg(args, mostUnderWay)+"::int", db.Arg(args, mostOpen)+"::int"
-	var within []string
+	var within, without []string
 	if !of.Since.IsZero() {
-		within = append(within, "d.decision_ts >= "+db.Arg(args, of.Since)+"::timestamptz")
+		since := db.Arg(args, of.Since) + "::timestamptz"
+		within, without = append(within, "d.decision_ts >= "+since), append(without, "d.decision_ts < "+since)
 	}
 	if !of.Until.IsZero() {
-		within = append(within, "d.decision_ts < "+db.Arg(args, of.Until)+"::timestamptz")
+		until := db.Arg(args, of.Until) + "::timestamptz"
+		within, without = append(within, "d.decision_ts < "+until), append(without, "d.decision_ts >= "+until)
 	}
 	// The ledger has no path of a letter that could not be read, and the beginning of a long one. It has no services.
-	path := ""
+	path := "true"
 	if condition := pathsSQL(of.Paths, args); condition != "" {
-		path = " AND (d.path = '' OR octet_length(d.path) >= 1000 OR " + condition + ")"
+		path = "(d.path = '' OR octet_length(d.path) >= 1000 OR " + condition + ")"
 	}
-	one := func(time string) string { // of the letters of a time, by the index of times
-		return "SELECT 1 FROM dead_letters d WHERE d.state <> 'RESOLVED' AND " + time + path
+	chosen := path
+	if len(within) > 0 {
+		chosen += " AND (d.decision_ts IS NULL OR " + strings.Join(within, " AND ") + ")"
 	}
-	var letters, all string
-	switch rest := strings.Join(within, " AND "); {
-	case rest != "":
-		letters, all = one("d.decision_ts IS NULL")+" UNION ALL "+one(rest), path+" AND (d.decision_ts IS NULL OR "+rest+")"
-	default:
-		letters, all = one("true"), path
+	// looked is how many open letters of some times are looked at, by the index of times, and how many of them are chosen.
+	looked := func(times ...string) string {
+		for i, time := range times {
+			times[i] = "SELECT d.path FROM dead_letters d WHERE d.state <> 'RESOLVED' AND " + time
+		}
+		return "SELECT count(*) AS n, count(*) FILTER (WHERE " + path + ") AS chosen FROM (" + strings.Join(times, " UNION ALL ") + " LIMIT " + open + " + 1) d"
 	}
-	counted := "SELECT count(*) AS n, count(*) <= " + open + " AS known FROM (" + letters + " LIMIT " + open + " + 1) d"
-	if len(within) == 0 && counters {
-		counted = "SELECT coalesce(sum(d.n), 0) AS n, " + open + " > 0 AS known FROM dead_letter_counts d WHERE d.state <> 'RESOLVED'" + path
+	const all, allKnown = "(SELECT chosen FROM inside)", "(SELECT n FROM inside) <= "
+	inside, outside := looked("true"), "SELECT 0 AS n, 0 AS chosen"
+	if len(within) > 0 {
+		inside, outside = looked("d.decision_ts IS NULL", strings.Join(within, " AND ")), looked(without...)
+	}
+	counted := "SELECT " + all + " AS n, " + allKnown + open + " AS known"
+	if counters {
+		total := "(SELECT coalesce(sum(d.n), 0) FROM dead_letter_counts d WHERE d.state <> 'RESOLVED' AND " + path + ")"
+		counted = "SELECT CASE WHEN " + allKnown + open + " THEN " + all + " ELSE " + total + " - (SELECT chosen FROM outside) END AS n, " +
+			allKnown + open + " OR (SELECT n FROM outside) <= " + open + " AS known"
+		if len(within) == 0 {
+			counted = "SELECT " + total + " AS n, true AS known"
+		}
 	}
 	return `WITH o AS MATERIALIZED (SELECT dead_letter_id FROM dead_letter_outbox WHERE published_at IS NOT NULL AND ended_at IS NULL LIMIT ` + most + ` + 1),
 	few AS MATERIALIZED (SELECT count(*) <= ` + most + ` AS few FROM o),
+	inside AS MATERIALIZED (` + inside + `),
+	outside AS MATERIALIZED (` + outside + `),
 	counted AS MATERIALIZED (` + counted + `)
 	SELECT ((SELECT n FROM counted)
-		+ (SELECT coalesce(sum(greatest(1, x.refused) - 1), 0) FROM dead_letter_decisions x JOIN dead_letters d USING (dead_letter_id) WHERE d.state <> 'RESOLVED'` + all + `)
+		+ (SELECT coalesce(sum(greatest(1, x.refused) - 1), 0) FROM dead_letter_decisions x JOIN dead_letters d USING (dead_letter_id) WHERE d.state <> 'RESOLVED' AND ` + chosen + `)
 		+ (SELECT coalesce(sum(greatest(1, x.refused)), 0) FROM (SELECT DISTINCT dead_letter_id FROM o WHERE (SELECT few FROM few)) o
-			JOIN dead_letters d USING (dead_letter_id) LEFT JOIN dead_letter_decisions x USING (dead_letter_id) WHERE d.state = 'RESOLVED'` + all + `))::bigint,
+			JOIN dead_letters d USING (dead_letter_id) LEFT JOIN dead_letter_decisions x USING (dead_letter_id) WHERE d.state = 'RESOLVED' AND ` + chosen + `))::bigint,
 	(SELECT few FROM few) AND (SELECT known FROM counted) AND NOT EXISTS (SELECT FROM dead_letter_surplus WHERE state = 'open')`
 }

@@ -107,11 +107,35 @@ func TestWaiting_MoreThanAreCounted(t *testing.T) {
 	if n, known, _, err := r.Waiting(t.Context(), span); err != nil || !known || n != historydb.MostOpen {
 		t.Fatalf("as many as are counted: %d, known %v, %v", n, known, err)
 	}
-	d.Entered(pgtest.Letter(2, "b"))
-	if _, known, primary, err := r.Waiting(t.Context(), span); err != nil || known || !primary {
-		t.Errorf("more than are counted: known %v, primary %v, %v", known, primary, err)
+	two := pgtest.Letter(2, "b")
+	two.Path = "other"
+	dark := pgtest.Letter(3, "c")
+	dark.DecisionTime, dark.Path, dark.DecisionID = time.Time{}, "", ""
+	d.Entered(two, dark)
+	counted := func(what string, of complete.Range, want int64, few bool) {
+		t.Helper()
+		if n, known, _, err := r.Waiting(t.Context(), of); err != nil || !known || n != want {
+			t.Errorf("%s: %d, known %v, %v; want %d", what, n, known, err, want)
+		}
+		if _, known, err := r.WaitingOneByOne(t.Context(), of); err != nil || known != few {
+			t.Errorf("%s, without the counters: known %v, %v", what, known, err)
+		}
 	}
-	if n, known, _, err := r.Waiting(t.Context(), complete.Range{}); err != nil || !known || n != historydb.MostOpen+1 {
+	counted("more than are looked at, none outside", span, historydb.MostOpen+2, false)
+	counted("of a path", complete.Range{Since: span.Since, Paths: []string{"other"}}, 2, false)
+	late := pgtest.Letter(4, "d")
+	late.DecisionTime = one.DecisionTime.Add(time.Hour)
+	d.Entered(late)
+	counted("one outside", span, historydb.MostOpen+2, false)
+	counted("only that one", complete.Range{Since: span.Until}, 2, true) // and the one without a time
+	d.Exec(t, fmt.Sprintf(`INSERT INTO dead_letters (dead_letter_id, group_id, path, decision_id, decision_ts, origin_topic, origin_partition, origin_offset, found_topic, found_partition, found_offset, found_at,
+			first_failed_at, last_failed_at, changed_by, changed_act, message, why)
+		SELECT 'b' || lpad(to_hex(n), 63, '0'), group_id, path, decision_id, decision_ts, origin_topic, origin_partition, n, found_topic, found_partition, n, found_at, first_failed_at, last_failed_at, changed_by, changed_act, message, why
+		  FROM dead_letters, generate_series(1, %d) AS n WHERE dead_letter_id = '%s'`, historydb.MostOpen, late.ID))
+	if _, known, primary, err := r.Waiting(t.Context(), span); err != nil || known || !primary {
+		t.Errorf("too many inside and outside: known %v, primary %v, %v", known, primary, err)
+	}
+	if n, known, _, err := r.Waiting(t.Context(), complete.Range{}); err != nil || !known || n != 2*historydb.MostOpen+3 {
 		t.Errorf("of all times: %d, known %v, %v", n, known, err)
 	}
 }
