@@ -70,8 +70,8 @@ func (r *Reader) Waiting(ctx context.Context, of complete.Range) (n int64, known
 // take longer than an answer waits for it.
 const mostUnderWay = 10_000
 
-// mostOpen limits the open letters that are looked at one by one for a span of time. If as many are in it, and as many are
-// outside it, the count is unknown, as it would take longer than an answer waits for it.
+// mostOpen limits the open letters that are looked at one by one for a span of time. If more are in it, and more are outside it,
+// the count is unknown: it would take longer than an answer waits for it.
 const mostOpen = 20_000
 
 // waitingSQL counts open dead letters that may be in a range, and says whether the ledger has all of them. It does not join what
