@@ -23,6 +23,15 @@ func (l *Left) Lacks(there []*Manifest, broken ...string) (names []string) {
 	return names
 }
 
+// mayNeed reports whether an archive that lost its manifest can hold decisions of the day that nothing else has. Only a killed
+// run may have left its files otherwise. others says that the day has archives with a manifest.
+func (l *Left) mayNeed(name string, others bool) bool {
+	if l == nil {
+		return others // the day was restored, perhaps in part
+	}
+	return l.Archives == nil || slices.Contains(l.Archives, name) || l.Forgotten != nil && slices.Contains(l.Forgotten.Archives, name)
+}
+
 // AbsentError says that archives of a day are missing although the day left the table with them.
 type AbsentError struct {
 	Day      Day

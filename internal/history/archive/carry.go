@@ -439,9 +439,13 @@ func (c *Carrier) write(ctx context.Context, s OpenDay, shape Shape, day Day, pr
 	if err != nil {
 		return nil, err
 	}
+	before, broken := Whole(ctx, c.Shelf, c.Table.Name(), &day)
+	if err := notBroken(broken); err != nil {
+		return nil, err
+	}
 	for _, name := range leftovers {
-		if left != nil && slices.Contains(left.Archives, archiveOf(name)) {
-			continue // its manifest was lost, and the day needs it
+		if left.mayNeed(archiveOf(name), len(before) > 0 || broken != nil) {
+			continue
 		}
 		if err := c.Shelf.Remove(ctx, name); err != nil {
 			return nil, fmt.Errorf("remove %s: %w", name, err)
@@ -449,10 +453,6 @@ func (c *Carrier) write(ctx context.Context, s OpenDay, shape Shape, day Day, pr
 	}
 	var attempt [4]byte
 	_, _ = rand.Read(attempt[:]) // never fails
-	before, err := Whole(ctx, c.Shelf, c.Table.Name(), &day)
-	if err := notBroken(err); err != nil {
-		return nil, err
-	}
 	m := &Manifest{
 		Format: c.format(), Docket: c.Docket, Table: c.Table.Name(), Day: day.String(), Generation: generation, Source: source, Attempt: hex.EncodeToString(attempt[:]),
 		Columns: shape.Columns, LeftOut: shape.LeftOut, CreatedBy: c.By, Files: []File{},

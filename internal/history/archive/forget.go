@@ -20,6 +20,8 @@ type Left struct {
 type Forgotten struct {
 	At         time.Time
 	By, Reason string
+	// Archives are the names of those that the day needed before.
+	Archives []string
 }
 
 func (f *Forgotten) String() string {

@@ -201,7 +201,8 @@ func Superseded(all []*Manifest) map[string]bool {
 	return names
 }
 
-// next returns the generation for a new archive of the day, and the files of unfinished archives of the same source.
+// next returns the generation for a new archive of the day, and the files of unfinished archives of the same source. A later
+// archive removed those of killed runs, so files from before an archive with a manifest lost their own, and are not among them.
 func next(ctx context.Context, shelf Shelf, table string, day Day, source string) (generation int, leftovers []string, err error) {
 	names, err := shelf.List(ctx, prefix(table, &day))
 	if err != nil {
@@ -213,10 +214,19 @@ func next(ctx context.Context, shelf Shelf, table string, day Day, source string
 		return 0, nil, err
 	}
 	names = append(names, more...)
-	whole := map[string]bool{}
+	whole, newest := map[string]bool{}, 0
 	for _, name := range names {
-		if base, ok := strings.CutSuffix(name, manifestSuffix); ok {
-			whole[base] = true
+		base, ok := strings.CutSuffix(name, manifestSuffix)
+		if !ok {
+			continue
+		}
+		whole[base] = true
+		if of := nameForm.FindStringSubmatch(name); of != nil && of[4] == source {
+			n, err := strconv.Atoi(of[3])
+			if err != nil {
+				continue
+			}
+			newest = max(newest, n)
 		}
 	}
 	generation = 1
@@ -230,7 +240,7 @@ func next(ctx context.Context, shelf Shelf, table string, day Day, source string
 			continue
 		}
 		base := strings.TrimSuffix(of[0], of[5])
-		if of[5] != manifestSuffix && of[4] == source && !whole[base] {
+		if of[5] != manifestSuffix && of[4] == source && !whole[base] && n > newest {
 			leftovers = append(leftovers, name)
 		}
 		generation = max(generation, n+1)

@@ -219,3 +219,23 @@ func TestLeft_BeforeItsMigration(t *testing.T) {
 		t.Errorf("%v, %v", left, err)
 	}
 }
+
+// TestLeft_UnknownNeedsKeepFiles: of a day that an earlier release dropped, files without a manifest can be the only copy.
+func TestLeft_UnknownNeedsKeepFiles(t *testing.T) {
+	t.Parallel()
+	a := old(t)
+	a.settle()
+	a.rows(1, 20)
+	first := a.archive(false)
+	a.Exec(t, `UPDATE decision_counts_left SET archives = NULL`)
+	manifest := filepath.Join(a.dir, first.Archive+".manifest.json")
+	check(t, os.Rename(manifest, manifest+".away"))
+	for n := range 2 { // the second run knows the archive of the first
+		a.rows(100*(n+1), 3)
+		a.archive(false)
+	}
+	check(t, os.Rename(manifest+".away", manifest))
+	if r := a.restore(); r.Stored != 26 {
+		t.Errorf("%+v", r)
+	}
+}
