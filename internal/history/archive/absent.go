@@ -15,12 +15,23 @@ import (
 // replaces. broken are names of archives whose manifest cannot be read. These are not absent.
 func (l *Left) Lacks(there []*Manifest, broken ...string) (names []string) {
 	superseded := Superseded(there)
-	for _, name := range l.Archives {
+	for _, name := range l.needs(there) {
 		if !superseded[name] && !slices.Contains(broken, name) && !slices.ContainsFunc(there, func(m *Manifest) bool { return m.Name() == name }) {
 			names = append(names, name)
 		}
 	}
 	return names
+}
+
+// needs returns the names of the archives that the day needs beside those that are there. An archive that comes back after the
+// day was forgotten needs those that were forgotten with it.
+func (l *Left) needs(there []*Manifest) []string {
+	if l.Forgotten == nil || l.Forgotten.Holds(there) {
+		return l.Archives
+	}
+	all := slices.Concat(l.Archives, l.Forgotten.Archives)
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // mayNeed reports whether an archive that lost its manifest can hold decisions of the day that nothing else has. Only a killed

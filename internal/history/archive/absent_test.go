@@ -24,6 +24,9 @@ func TestAbsent_NotedArchives(t *testing.T) {
 	}
 	one, two, three := made(1), made(2), made(3, made(1).Name(), made(2).Name())
 	note := &Forgotten{At: time.Unix(0, 0), By: "mara", Reason: "over"}
+	both := &Forgotten{At: time.Unix(0, 0), By: "mara", Reason: "over", Archives: []string{one.Name(), two.Name()}}
+	late, ahead := made(4), made(2)
+	late.CreatedAt, ahead.CreatedAt = time.Unix(1, 0), time.Unix(1, 0)
 	for name, c := range map[string]struct {
 		left   Left
 		there  []*Manifest
@@ -43,6 +46,11 @@ func TestAbsent_NotedArchives(t *testing.T) {
 		"not noted, and none is there":    {Left{}, nil, nil, true, nil},
 		"forgotten":                       {Left{Forgotten: note, Archives: []string{}}, nil, nil, false, nil},
 		"forgotten, and a late one gone":  {Left{Forgotten: note, Archives: []string{two.Name()}}, nil, nil, true, nil},
+		"both forgotten":                  {Left{Forgotten: both, Archives: []string{}}, nil, nil, false, nil},
+		"both forgotten, one came back":   {Left{Forgotten: both, Archives: []string{}}, []*Manifest{one}, nil, true, []string{two.Name()}},
+		"one of a clock that is ahead":    {Left{Forgotten: both, Archives: []string{}}, []*Manifest{ahead}, nil, true, []string{one.Name()}},
+		"both forgotten, both came back":  {Left{Forgotten: both, Archives: []string{}}, []*Manifest{one, two}, nil, false, nil},
+		"both forgotten, a late one":      {Left{Forgotten: both, Archives: []string{late.Name()}}, []*Manifest{late}, nil, false, nil},
 		"forgotten, and a late one there": {Left{Forgotten: note, Archives: []string{two.Name()}}, []*Manifest{two}, nil, false, nil},
 	} {
 		c.left.Day = day
@@ -65,5 +73,22 @@ func TestCalendar_AbsentArchives(t *testing.T) {
 	}
 	if want := "archive decision_logs-2026-03-01-001-3f9a2c-00000000 has no manifest any more: it was removed, or is elsewhere"; c.Days[0].Gaps[0] != want {
 		t.Errorf("%q, want %q", c.Days[0].Gaps[0], want)
+	}
+}
+
+// A calendar says that a forgotten day lacks an archive, if others of it came back, or if a later one is gone.
+func TestCalendar_ForgottenInPart(t *testing.T) {
+	t.Parallel()
+	one, two := dayNamed(t, "2026-03-01"), dayNamed(t, "2026-03-02")
+	back := &Manifest{Table: "decision_logs", Day: "2026-03-01", Generation: 1, Source: Source{ID: "3f9a2c"}, Attempt: "00000000"}
+	const other, late = "decision_logs-2026-03-01-002-3f9a2c-00000000", "decision_logs-2026-03-02-002-3f9a2c-00000000"
+	note := &Forgotten{At: time.Unix(0, 0), By: "mara", Reason: "over", Archives: []string{back.Name(), other}}
+	h := Holdings{Left: []Left{{Day: one, Forgotten: note, Archives: []string{}}, {Day: two, Forgotten: note, Archives: []string{late}}}}
+	c := CalendarOf(h, []Shelved{{Day: one, Archives: []*Manifest{back}}}, dayNamed(t, "2026-07-02"))
+	if len(c.Days) != 2 || c.Days[0].State != DayArchived || len(c.Days[0].Gaps) != 1 || c.Days[0].Gaps[0] != absent(other) || c.Days[0].Forgotten != "" {
+		t.Errorf("one of two came back: %+v", c.Days)
+	}
+	if c.Days[1].State != DayDropped || c.Days[1].Forgotten != "" {
+		t.Errorf("a later one is gone: %+v", c.Days[1])
 	}
 }

@@ -105,7 +105,8 @@ func CalendarOf(h Holdings, shelved []Shelved, today Day) Calendar {
 		h.Left[i].mark(get, shelved, today)
 	}
 	for _, l := range h.Left {
-		if l.Forgotten == nil || l.After(today.Time) || !l.Forgotten.Holds(manifestsOf(shelved, l.Day)) {
+		there := manifestsOf(shelved, l.Day)
+		if l.Forgotten == nil || l.After(today.Time) || !l.Forgotten.Holds(there) || len(there) == 0 && len(l.Archives) > 0 {
 			continue
 		}
 		d := get(l.Day)
@@ -140,14 +141,14 @@ func CalendarOf(h Holdings, shelved []Shelved, today Day) Calendar {
 
 // mark says in the calendar that a day which left the table lacks archives. A manifest that cannot be read is said already.
 func (l *Left) mark(get func(Day) *CalendarDay, shelved []Shelved, today Day) {
-	if l.After(today.Time) || l.Forgotten != nil && len(l.Archives) == 0 {
+	there := manifestsOf(shelved, l.Day)
+	if l.After(today.Time) || l.Forgotten != nil && len(l.needs(there)) == 0 {
 		return
 	}
 	d := get(l.Day)
 	if d.State == DayMissing {
 		d.State = DayDropped
 	}
-	there := manifestsOf(shelved, l.Day)
 	if lacks := l.Lacks(there); len(there) > 0 && len(d.Gaps) == 0 && len(lacks) > 0 {
 		d.Gaps = append(d.Gaps, (&AbsentError{l.Day, lacks}).Error())
 	}

@@ -11,8 +11,8 @@ import (
 type Left struct {
 	Day
 	Forgotten *Forgotten // nil: it was not
-	// Archives are the names of those that hold its decisions, noted when it was dropped. Those that were forgotten are not among
-	// them. nil: they are not known.
+	// Archives are the names of those that hold its decisions, noted when it was dropped. Those that were forgotten are in
+	// Forgotten. nil: they are not known.
 	Archives []string
 }
 
@@ -20,7 +20,7 @@ type Left struct {
 type Forgotten struct {
 	At         time.Time
 	By, Reason string
-	// Archives are the names of those that the day needed before.
+	// Archives are the names of those that the day needed before. It needs them again if one of them comes back.
 	Archives []string
 }
 
@@ -31,7 +31,7 @@ func (f *Forgotten) String() string {
 // Holds reports whether the day is still forgotten, although the storage has these archives of it. One that was made later
 // has only decisions that came late. An earlier one has come back.
 func (f *Forgotten) Holds(all []*Manifest) bool {
-	return !slices.ContainsFunc(all, func(m *Manifest) bool { return m.CreatedAt.Before(f.At) })
+	return !slices.ContainsFunc(all, func(m *Manifest) bool { return m.CreatedAt.Before(f.At) || slices.Contains(f.Archives, m.Name()) })
 }
 
 // Forget notes that a day which left the table is given up. It returns the note of an earlier time, if there is one, and

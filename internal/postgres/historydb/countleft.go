@@ -30,7 +30,7 @@ INSERT INTO decision_counts_left (day, left_at) VALUES ($1, clock_timestamp()) O
 UPDATE decision_counts_left SET archives = (
 	SELECT coalesce(array_agg(DISTINCT a ORDER BY a), '{}') FROM unnest(archives || $2::text[]) AS a WHERE a <> ALL ($3::text[])) WHERE day = $1`
 	// notesSQL tells whether the archives of a day are noted. A database that was not migrated yet has no place for them.
-	notesSQL = `SELECT EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'decision_counts_left'::regclass AND attname = 'archives' AND NOT attisdropped)`
+	notesSQL = `SELECT count(*) = 2 FROM pg_attribute WHERE attrelid = 'decision_counts_left'::regclass AND attname IN ('archives', 'forgotten_archives') AND NOT attisdropped`
 	// backSQL notes that it is back.
 	backSQL = `DELETE FROM decision_counts_left WHERE day = $1`
 	// newestLateSQL is when the newest late decision of the day was stored.

@@ -16,14 +16,18 @@ const (
 	// leftDaysSQL reads columns by their names in JSON, as a database that was not migrated yet does not have them.
 	leftDaysSQL = `
 SELECT l.day, (j.l->>'forgotten_at')::timestamptz, coalesce(j.l->>'forgotten_by', ''), coalesce(j.l->>'forgotten_reason', ''),
+       CASE WHEN jsonb_typeof(j.l->'forgotten_archives') = 'array' THEN array(SELECT jsonb_array_elements_text(j.l->'forgotten_archives')) END,
        CASE WHEN jsonb_typeof(j.l->'archives') = 'array' THEN array(SELECT jsonb_array_elements_text(j.l->'archives')) END
   FROM decision_counts_left l, to_jsonb(l) AS j(l) WHERE isfinite(l.day) ORDER BY l.day`
 	// forgetSQL changes no earlier note.
 	forgetSQL = `
 UPDATE decision_counts_left SET forgotten_at = clock_timestamp(), forgotten_by = $2, forgotten_reason = $3 WHERE day = $1 AND forgotten_at IS NULL`
-	// forgetAllSQL is forgetSQL where the archives of a day are noted. Those that come later are noted again.
+	// forgetAllSQL is forgetSQL where the archives of a day are noted. Those that come later are noted again. NULL says that the
+	// archives are not known, and stays.
 	forgetAllSQL = `
-UPDATE decision_counts_left SET forgotten_at = clock_timestamp(), forgotten_by = $2, forgotten_reason = $3, archives = '{}' WHERE day = $1 AND forgotten_at IS NULL`
+UPDATE decision_counts_left SET forgotten_at = clock_timestamp(), forgotten_by = $2, forgotten_reason = $3,
+       forgotten_archives = array(SELECT DISTINCT a FROM unnest(forgotten_archives || archives) AS a ORDER BY a), archives = CASE WHEN archives IS NOT NULL THEN '{}'::text[] END
+ WHERE day = $1 AND forgotten_at IS NULL`
 )
 
 // errLeftUnread says that the days are not known. A statement that this role may not send is not sent, as the server's log would
@@ -62,7 +66,7 @@ func leftDays(ctx context.Context, from querier) ([]archive.Left, error) {
 		var at *time.Time
 		var f archive.Forgotten
 		var names []string
-		err := row.Scan(&day, &at, &f.By, &f.Reason, &names)
+		err := row.Scan(&day, &at, &f.By, &f.Reason, &f.Archives, &names)
 		left := archive.Left{Day: archive.DayOf(day), Archives: names}
 		if at != nil {
 			f.At, left.Forgotten = at.UTC(), &f

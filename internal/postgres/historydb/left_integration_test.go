@@ -197,7 +197,7 @@ func TestLeft_BeforeItsMigration(t *testing.T) {
 	a := old(t)
 	a.settle()
 	a.rows(1, 20)
-	a.Exec(t, `ALTER TABLE decision_counts_left DROP COLUMN archives`)
+	a.Exec(t, `ALTER TABLE decision_counts_left DROP COLUMN archives, DROP COLUMN forgotten_archives`)
 	if done := a.archive(false); !done.Dropped {
 		t.Fatalf("%+v", done)
 	}
@@ -212,7 +212,7 @@ func TestLeft_BeforeItsMigration(t *testing.T) {
 	if left, err := r.Left(t.Context()); err != nil || len(left) != 1 || left[0].Forgotten == nil {
 		t.Errorf("%v, %v", left, err)
 	}
-	a.Exec(t, `ALTER TABLE decision_counts_left ADD COLUMN archives text[]`) // the migration
+	a.Exec(t, `ALTER TABLE decision_counts_left ADD COLUMN archives text[], ADD COLUMN forgotten_archives text[]`) // the migration
 	a.rows(100, 3)
 	late := a.archive(false)
 	if left, err := r.Left(t.Context()); err != nil || len(left) != 1 || !slices.Equal(left[0].Archives, []string{late.Archive}) {
@@ -236,6 +236,43 @@ func TestLeft_UnknownNeedsKeepFiles(t *testing.T) {
 	}
 	check(t, os.Rename(manifest+".away", manifest))
 	if r := a.restore(); r.Stored != 26 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestForget_ArchivesComeBackInPart: archives of a forgotten day that come back without the others are not the whole day.
+func TestForget_ArchivesComeBackInPart(t *testing.T) {
+	t.Parallel()
+	a := old(t)
+	a.settle()
+	a.rows(1, 20)
+	r := historydb.NewReader(open(t, a.URL, 0).DB)
+	a.archive(false)
+	a.rows(100, 3)
+	late := a.archive(false)
+	shelf := a.c.Shelf
+	a.c.Shelf = archive.Dir(t.TempDir())
+	if _, err := a.c.Forget(t.Context(), a.day, "over", false); err != nil {
+		t.Fatal(err)
+	}
+	manifest := filepath.Join(a.dir, late.Archive+".manifest.json")
+	check(t, os.Rename(manifest, manifest+".away"))
+	a.c.Shelf = shelf
+	days := cold.New(cold.Config{
+		Where: a.dir, Table: "decision_logs", LineBytes: 1 << 20, Patience: time.Minute, Left: r.Left,
+		Shelf: func() (archive.Shelf, error) { return shelf, nil },
+	})
+	defer days.Close()
+	found, err := (&cold.Store{Table: r, Days: days}).Search(t.Context(), reader.Filter{Since: a.day.Time, Until: a.day.Next().Time}, reader.Page{Limit: 100})
+	if got := strings.Join(reader.GapTexts(found.NotLooked), "; "); err != nil || len(found.Decisions) != 20 || !strings.Contains(got, late.Archive) {
+		t.Errorf("%d decisions, %q, %v", len(found.Decisions), got, err)
+	}
+	cannot := (*archive.CannotError)(nil)
+	if _, err := a.c.Restore(t.Context(), a.day); !errors.As(err, &cannot) {
+		t.Errorf("a restore of a part: %v", err)
+	}
+	check(t, os.Rename(manifest+".away", manifest))
+	if r := a.restore(); r.Stored != 23 || len(r.Missing) != 0 {
 		t.Errorf("%+v", r)
 	}
 }
