@@ -34,8 +34,8 @@ func (f *Forgotten) Holds(all []*Manifest) bool {
 	return !slices.ContainsFunc(all, func(m *Manifest) bool { return m.CreatedAt.Before(f.At) || slices.Contains(f.Archives, m.Name()) })
 }
 
-// Forget notes that a day which left the table is given up. It returns the note of an earlier time, if there is one, and
-// changes nothing then. It refuses a day that is in the table or did not leave it, and one with a file on the shelf. A dry
+// Forget notes that a day which left the table is given up. It returns the note of an earlier time, if the day needs
+// no archive that was noted since, and changes nothing then. Otherwise the new note takes its place. It refuses a day that is in the table or did not leave it, and one with a file on the shelf. A dry
 // run only looks whether it would.
 func (c *Carrier) Forget(ctx context.Context, day Day, reason string, dry bool) (earlier *Forgotten, err error) {
 	s, err := c.Table.Open(ctx, day) // first, so that nobody archives or restores it meanwhile
@@ -65,8 +65,11 @@ func (c *Carrier) Forget(ctx context.Context, day Day, reason string, dry bool) 
 	if name != "" {
 		return nil, &CannotError{fmt.Sprintf("%s is not gone: %s has %s", day, c.Shelf, name), "remove all files of the day first, if they are given up, too"}
 	}
-	if dry || left.Forgotten != nil {
+	if left.Forgotten != nil && len(left.Archives) == 0 {
 		return left.Forgotten, nil
+	}
+	if dry {
+		return nil, nil
 	}
 	return nil, s.Forget(ctx, c.By, reason)
 }

@@ -15,6 +15,7 @@ type gone struct {
 	where   Location
 	stays   bool
 	note    *Forgotten
+	needs   []string
 	closed  int
 	written string
 }
@@ -27,7 +28,7 @@ func (g *gone) Left(context.Context) (*Left, error) {
 	if g.stays {
 		return nil, nil
 	}
-	return &Left{Forgotten: g.note}, nil
+	return &Left{Forgotten: g.note, Archives: g.needs}, nil
 }
 func (g *gone) Close() { g.closed++ }
 func (g *gone) Forget(_ context.Context, by, reason string) error {
@@ -97,6 +98,19 @@ func TestForget_KeepsTheEarlierNote(t *testing.T) {
 	c := Carrier{Table: &g, Shelf: Dir(t.TempDir()), By: "mara"}
 	if earlier, err := c.Forget(t.Context(), day, "second", false); err != nil || earlier != first || g.written != "" {
 		t.Errorf("%v, %v, wrote %q", earlier, err, g.written)
+	}
+}
+
+// Archives that were made after a day was forgotten can be given up, too.
+func TestForget_AgainAfterLateDecisions(t *testing.T) {
+	t.Parallel()
+	day := dayNamed(t, "2026-03-04")
+	for _, dry := range []bool{true, false} {
+		g := gone{where: Nowhere, note: &Forgotten{By: "oleg", Reason: "first"}, needs: []string{"decision_logs-2026-03-04-002-3f9a2c-4f397d52"}}
+		c := Carrier{Table: &g, Shelf: Dir(t.TempDir()), By: "mara"}
+		if earlier, err := c.Forget(t.Context(), day, "second", dry); err != nil || earlier != nil || (g.written == "mara: second") == dry {
+			t.Errorf("dry %t: %v, %v, wrote %q", dry, earlier, err, g.written)
+		}
 	}
 }
 

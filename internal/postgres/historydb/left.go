@@ -22,12 +22,13 @@ SELECT l.day, (j.l->>'forgotten_at')::timestamptz, coalesce(j.l->>'forgotten_by'
 	// forgetSQL changes no earlier note.
 	forgetSQL = `
 UPDATE decision_counts_left SET forgotten_at = clock_timestamp(), forgotten_by = $2, forgotten_reason = $3 WHERE day = $1 AND forgotten_at IS NULL`
-	// forgetAllSQL is forgetSQL where the archives of a day are noted. Those that come later are noted again. NULL says that the
+	// forgetAllSQL is forgetSQL where the archives of a day are noted. Those that come later are noted again, and a later note
+	// gives them up. NULL says that the
 	// archives are not known, and stays.
 	forgetAllSQL = `
 UPDATE decision_counts_left SET forgotten_at = clock_timestamp(), forgotten_by = $2, forgotten_reason = $3,
        forgotten_archives = array(SELECT DISTINCT a FROM unnest(forgotten_archives || archives) AS a ORDER BY a), archives = CASE WHEN archives IS NOT NULL THEN '{}'::text[] END
- WHERE day = $1 AND forgotten_at IS NULL`
+ WHERE day = $1 AND (forgotten_at IS NULL OR archives <> '{}')`
 )
 
 // errLeftUnread says that the days are not known. A statement that this role may not send is not sent, as the server's log would

@@ -276,3 +276,33 @@ func TestForget_ArchivesComeBackInPart(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// TestForget_AgainAfterLateDecisions: an archive that was made after its day was forgotten is given up by a second note. So are
+// archives that an earlier release left noted when it forgot the day.
+func TestForget_AgainAfterLateDecisions(t *testing.T) {
+	t.Parallel()
+	a := old(t)
+	a.settle()
+	a.rows(1, 20)
+	r := historydb.NewReader(open(t, a.URL, 0).DB)
+	var all []string
+	for _, reason := range []string{"first", "second", "third"} {
+		all = append(all, a.archive(false).Archive)
+		slices.Sort(all) // each is the first on its shelf
+		a.c.Shelf = archive.Dir(t.TempDir())
+		if reason == "third" { // as an earlier release did
+			a.Exec(t, `UPDATE decision_counts_left SET forgotten_at = now(), forgotten_by = 'oleg', forgotten_reason = 'earlier'`)
+		}
+		if earlier, err := a.c.Forget(t.Context(), a.day, reason, false); err != nil || earlier != nil {
+			t.Fatalf("%s: %v, %v", reason, earlier, err)
+		}
+		left, err := r.Left(t.Context())
+		if err != nil || len(left) != 1 || left[0].Forgotten == nil || left[0].Forgotten.Reason != reason || len(left[0].Archives) != 0 || !slices.Equal(left[0].Forgotten.Archives, all) {
+			t.Errorf("%s: %+v, %v", reason, left, err)
+		}
+		if absent := archive.Absent(left, nil); len(absent) != 0 {
+			t.Errorf("%s: %v", reason, absent)
+		}
+		a.rows(100*len(all), 3)
+	}
+}
