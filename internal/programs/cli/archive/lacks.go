@@ -15,18 +15,15 @@ type lacks struct {
 	files  *archive.Files
 }
 
-// lacking compares archives with the days that left the table, and with the files that are there. day nil: all days. If the days
-// are not known it says so. broken is the error of [base.archives].
-func (b *base) lacking(ctx context.Context, shelf archive.Shelf, all []*archive.Manifest, broken error, day *archive.Day) (l lacks, err error) {
-	left, known := b.left(ctx)
+// lacking compares archives with the days that left the table, and with the files that are there. day nil: all days. broken is the
+// error of [base.archives].
+func (b *base) lacking(ctx context.Context, shelf archive.Shelf, left []archive.Left, all []*archive.Manifest, broken error, day *archive.Day) (l lacks, err error) {
 	if day != nil {
 		left = slices.DeleteFunc(slices.Clone(left), func(l archive.Left) bool { return l.Day != *day })
 	}
 	decisions := slices.DeleteFunc(slices.Clone(all), func(m *archive.Manifest) bool { return m.Table == archive.LettersName })
 	letters := slices.DeleteFunc(slices.Clone(all), func(m *archive.Manifest) bool { return m.Table != archive.LettersName })
-	if known {
-		l.absent = archive.Absent(left, decisions, archive.BrokenNames(broken)...)
-	}
+	l.absent = archive.Absent(left, decisions, archive.BrokenNames(broken)...)
 	var gone []archive.Day
 	for _, a := range l.absent {
 		gone = append(gone, a.Day)
@@ -42,16 +39,18 @@ func (b *base) lacking(ctx context.Context, shelf archive.Shelf, all []*archive.
 	return l, nil
 }
 
-// left returns the days that left the table. If they cannot be asked for, it says so.
-func (b *base) left(ctx context.Context) (left []archive.Left, known bool) {
+// left returns the days that left the table. If they cannot be asked for, it says so, and returns none. Ask it before the shelf,
+// because a day leaves the table after its archive was written.
+func (b *base) left(ctx context.Context) []archive.Left {
 	if b.Sys.Left == nil {
-		return nil, false
+		return nil
 	}
 	left, err := b.Sys.Left(ctx)
 	if err != nil {
 		b.Tell("it is not known whether archives are missing: %v\n", err)
+		return nil
 	}
-	return left, err == nil
+	return left
 }
 
 // missing prints what is missing, and reports whether something is. A day without any archive is told with others.

@@ -36,11 +36,12 @@ func (l *list) listed(ctx context.Context) error {
 		return err
 	}
 	defer let()
+	left := l.left(ctx)
 	all, broken := l.archives(ctx, shelf, nil)
 	if broken != nil && all == nil {
 		return broken
 	}
-	lacks, err := l.lacking(ctx, shelf, all, broken, nil)
+	lacks, err := l.lacking(ctx, shelf, left, all, broken, nil)
 	if err != nil {
 		return err
 	}

@@ -55,11 +55,12 @@ func (v *verify) verified(ctx context.Context, day *archive.Day) error {
 		return err
 	}
 	defer let()
+	left := v.left(ctx)
 	all, broken := v.archives(ctx, shelf, day)
 	if broken != nil {
 		v.Failed(broken)
 	}
-	lacks, err := v.lacking(ctx, shelf, all, broken, day)
+	lacks, err := v.lacking(ctx, shelf, left, all, broken, day)
 	if err != nil {
 		return err
 	}

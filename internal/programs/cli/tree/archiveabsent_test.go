@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -97,5 +98,42 @@ func TestArchive_ForgottenDayIsListed(t *testing.T) {
 	w := &world{days: young{}, shelf: archive.Dir(t.TempDir()), left: []archive.Left{{Day: day, Forgotten: &archive.Forgotten{At: day.Time, By: "mara", Reason: "over"}, Archives: []string{}}}}
 	if r := w.call("archive", "list", "--from", "x"); r.code != 0 || strings.Contains(r.err, "2026-08-01") {
 		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
+	}
+}
+
+// meanwhile is a shelf that does something once, after its first listing.
+type meanwhile struct {
+	archive.Shelf
+	once func()
+}
+
+func (m *meanwhile) List(ctx context.Context, prefix string) ([]string, error) {
+	names, err := m.Shelf.List(ctx, prefix)
+	if m.once != nil {
+		m.once()
+		m.once = nil
+	}
+	return names, err
+}
+
+// A day that is archived while a command looks is not missing.
+func TestArchive_DayLeavesMeanwhile(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 8, 1, 10, 0, 0, 0, time.UTC)
+	for _, args := range [][]string{{"archive", "list", "--from", "x"}, {"archive", "verify", "--all", "--from", "x"}} {
+		dir := archive.Dir(t.TempDir())
+		write := func(i int) archive.Left {
+			m, err := archivetest.Write(t.Context(), dir, 10, readertest.Decision(200+i, at.AddDate(0, 0, i)))
+			if err != nil {
+				t.Error(err)
+				return archive.Left{}
+			}
+			return archive.Left{Day: archive.DayOf(at.AddDate(0, 0, i)), Archives: []string{m.Name()}}
+		}
+		w := &world{days: young{}, left: []archive.Left{write(0)}}
+		w.shelf = &meanwhile{dir, func() { w.left = append(w.left, write(1)) }}
+		if r := w.call(args...); r.code != 0 || strings.Contains(r.err, "2026-08-02") || len(w.left) != 2 {
+			t.Errorf("%v: exit %d, %d days left\n%s%s", args, r.code, len(w.left), r.out, r.err)
+		}
 	}
 }
