@@ -7,8 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // Lacks returns the noted archives of the day that are not there: those without a manifest that no archive which is there
@@ -128,36 +126,18 @@ type Files struct {
 	Alone map[string][]string
 }
 
-// filesAtOnce is how many folders are listed at once.
-const filesAtOnce = 8
-
-// ListFiles lists the files of archives of one table, those in the folders of some more days, too.
-func ListFiles(ctx context.Context, shelf Shelf, table string, all []*Manifest, more []Day) (*Files, error) {
-	folders := map[string]bool{table + "-": true}
-	for _, m := range all {
-		if day, err := ParseDay(m.Day); err == nil && m.Format == FormatParquet {
-			folders[Folder(table, day)+prefix(table, &day)] = true
+// ListFiles lists the files of archives of one table; day nil: of all days.
+func ListFiles(ctx context.Context, shelf Shelf, table string, day *Day) (*Files, error) {
+	folders := Folders(table)
+	if day != nil {
+		folders = Folder(table, *day) + prefix(table, day)
+	}
+	lists := make([][]string, 2)
+	for i, start := range []string{prefix(table, day), folders} {
+		var err error
+		if lists[i], err = shelf.List(ctx, start); err != nil {
+			return nil, err
 		}
-	}
-	for _, day := range more {
-		folders[Folder(table, day)+prefix(table, &day)] = true
-	}
-	var starts []string
-	for start := range folders {
-		starts = append(starts, start)
-	}
-	slices.Sort(starts)
-	lists := make([][]string, len(starts))
-	work, ctx := errgroup.WithContext(ctx)
-	work.SetLimit(filesAtOnce)
-	for i, start := range starts {
-		work.Go(func() (err error) {
-			lists[i], err = shelf.List(ctx, start)
-			return err
-		})
-	}
-	if err := work.Wait(); err != nil {
-		return nil, err
 	}
 	f := &Files{there: map[string]bool{}, Alone: map[string][]string{}}
 	for _, name := range slices.Concat(lists...) {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"strings"
 	"time"
 )
 
@@ -23,7 +24,8 @@ type Shelf interface {
 	// Range opens length bytes of a stored file from offset on. It reads no others. It returns [fs.ErrNotExist] if there
 	// is no such file. If the file has fewer bytes than asked for, reading fails, at its end at the latest.
 	Range(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error)
-	// List returns the names that begin with prefix, in order. It leaves out those in folders behind prefix.
+	// List returns the names that begin with prefix, in order. It leaves out those in folders behind prefix,
+	// unless that is [Folders]. See [Lists].
 	List(ctx context.Context, prefix string) ([]string, error)
 	// Remove deletes a file. A missing file is not an error.
 	Remove(ctx context.Context, name string) error
@@ -82,7 +84,20 @@ func (e *AgingError) Unwrap() []error {
 // table, and the second as its column day.
 func Folder(table string, day Day) string { return table + "/day=" + day.String() + "/" }
 
-var folderForm = regexp.MustCompile(`^[a-z_]+/day=\d{4}-\d{2}-\d{2}/$`)
+// Folders begins each [Folder] of a table.
+func Folders(table string) string { return table + "/day=" }
+
+var (
+	folderForm  = regexp.MustCompile(`^[a-z_]+/day=\d{4}-\d{2}-\d{2}/$`)
+	foldersForm = regexp.MustCompile(`^[a-z_]+/day=$`)
+)
+
+// Lists reports whether a listing of names that begin with prefix has this one.
+func Lists(prefix, name string) bool {
+	folder, base := cutFolder(name)
+	of, _ := cutFolder(prefix)
+	return strings.HasPrefix(name, prefix) && base != "" && (folder == of || foldersForm.MatchString(prefix) && folderForm.MatchString(folder))
+}
 
 // ShelfError says that the storage could not be read or written. It quotes no server and no secret.
 type ShelfError struct {

@@ -120,7 +120,10 @@ func (d *dir) Range(_ context.Context, name string, offset, length int64) (io.Re
 	return section{io.NewSectionReader(f, offset, length), f}, nil
 }
 
-func (d *dir) List(_ context.Context, prefix string) ([]string, error) {
+func (d *dir) List(ctx context.Context, prefix string) ([]string, error) {
+	if foldersForm.MatchString(prefix) {
+		return d.listFolders(ctx, prefix)
+	}
 	folder, prefix := cutFolder(prefix)
 	if folder != "" && !folderForm.MatchString(folder) {
 		return nil, fmt.Errorf("name %q: %w", folder, fs.ErrInvalid)
@@ -139,6 +142,28 @@ func (d *dir) List(_ context.Context, prefix string) ([]string, error) {
 		}
 	}
 	slices.Sort(names)
+	return names, nil
+}
+
+// listFolders lists the folders of all days of a table.
+func (d *dir) listFolders(ctx context.Context, prefix string) (names []string, err error) {
+	table, _ := cutFolder(prefix)
+	folders, err := os.ReadDir(filepath.Join(d.path, filepath.FromSlash(table)))
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+		return nil, shelved(err)
+	}
+	for _, f := range folders { // in order
+		if folder := table + f.Name() + "/"; f.IsDir() && folderForm.MatchString(folder) {
+			some, err := d.List(ctx, folder)
+			if err != nil {
+				return nil, err
+			}
+			names = append(names, some...)
+		}
+	}
 	return names, nil
 }
 

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -70,5 +73,29 @@ func TestDir_RangeIsAPart(t *testing.T) {
 	}
 	if err := At(shelf, File{Name: "n"}).ReadAt(t.Context(), p, 7); err == nil {
 		t.Error("a part behind the end was read")
+	}
+}
+
+// The folders of all days of a table are listed at once.
+func TestDir_ListsFoldersOfDays(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir()
+	shelf := Dir(path)
+	want := []string{"decision_logs/day=2026-08-01/a.0001.parquet", "decision_logs/day=2026-08-01/b.0001.parquet", "decision_logs/day=2026-08-02/a.0001.parquet"}
+	for _, name := range append([]string{"decision_logs-a", "dead_letters/day=2026-08-01/a.0001.parquet"}, want...) {
+		if err := shelf.Put(t.Context(), name, strings.NewReader("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, other := range []string{"day=2026-08-03", "day=elsewhere", "lost+found"} {
+		if err := os.Mkdir(filepath.Join(path, "decision_logs", other), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if names, err := shelf.List(t.Context(), Folders("decision_logs")); err != nil || !slices.Equal(names, want) {
+		t.Errorf("%v, %v", names, err)
+	}
+	if names, err := shelf.List(t.Context(), Folders("nothing")); err != nil || len(names) != 0 {
+		t.Errorf("%v, %v", names, err)
 	}
 }

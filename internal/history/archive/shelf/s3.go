@@ -183,14 +183,13 @@ func (o *object) Read(p []byte) (int, error) {
 func (b *bucket) List(ctx context.Context, prefix string) ([]string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the listing if we stop early
-	folder := b.prefix + prefix[:strings.LastIndexByte(prefix, '/')+1]
 	var names []string
 	for o := range b.client.ListObjectsIter(ctx, b.name, minio.ListObjectsOptions{Prefix: b.prefix + prefix, Recursive: true}) {
 		if o.Err != nil {
 			return nil, failed(ctx, o.Err)
 		}
-		if !strings.Contains(strings.TrimPrefix(o.Key, folder), "/") {
-			names = append(names, strings.TrimPrefix(o.Key, b.prefix))
+		if name := strings.TrimPrefix(o.Key, b.prefix); archive.Lists(prefix, name) {
+			names = append(names, name)
 		}
 	}
 	slices.Sort(names)

@@ -22,16 +22,11 @@ func (b *base) lacking(ctx context.Context, shelf archive.Shelf, left []archive.
 		left = slices.DeleteFunc(slices.Clone(left), func(l archive.Left) bool { return l.Day != *day })
 	}
 	decisions := slices.DeleteFunc(slices.Clone(all), func(m *archive.Manifest) bool { return m.Table == archive.LettersName })
-	letters := slices.DeleteFunc(slices.Clone(all), func(m *archive.Manifest) bool { return m.Table != archive.LettersName })
 	l.absent = archive.Absent(left, decisions, archive.BrokenNames(broken)...)
-	var gone []archive.Day
-	for _, a := range l.absent {
-		gone = append(gone, a.Day)
-	}
-	if l.files, err = archive.ListFiles(ctx, shelf, b.Sys.Days.Name(), decisions, gone); err != nil {
+	if l.files, err = archive.ListFiles(ctx, shelf, b.Sys.Days.Name(), day); err != nil {
 		return l, err
 	}
-	more, err := archive.ListFiles(ctx, shelf, archive.LettersName, letters, nil)
+	more, err := archive.ListFiles(ctx, shelf, archive.LettersName, day)
 	if err != nil {
 		return l, err
 	}

@@ -137,3 +137,17 @@ func TestArchive_DayLeavesMeanwhile(t *testing.T) {
 		}
 	}
 }
+
+// Files of a killed first run are told, although no day left the table and none has a manifest.
+func TestArchive_KilledFirstRunIsTold(t *testing.T) {
+	t.Parallel()
+	dir := archive.Dir(t.TempDir())
+	const name = "decision_logs-2026-08-01-001-3f9a2c-00000000"
+	if err := dir.Put(t.Context(), "decision_logs/day=2026-08-01/"+name+".0001.parquet", strings.NewReader("x")); err != nil {
+		t.Fatal(err)
+	}
+	w := &world{days: young{}, shelf: dir}
+	if r := w.call("archive", "list", "--from", "x"); r.code != 0 || !strings.Contains(r.err, "1 file of archive "+name+" without a manifest") {
+		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
+	}
+}
