@@ -258,6 +258,10 @@ func (c *Carrier) Archive(ctx context.Context, day Day, keep bool) (done Archive
 			return done, err
 		}
 	}
+	left, err := s.Left(ctx) // before this run
+	if err != nil {
+		return done, err
+	}
 	shape, err := s.Shape(ctx)
 	if err != nil {
 		return done, err
@@ -305,7 +309,7 @@ func (c *Carrier) Archive(ctx context.Context, day Day, keep bool) (done Archive
 		if err != nil {
 			return done, err
 		}
-		needs, err := c.needs(ctx, m, day)
+		needs, err := c.needs(ctx, m, day, left != nil)
 		if err != nil {
 			return done, err
 		}
@@ -333,10 +337,11 @@ type Needs struct {
 	Superseded []string // that are not needed any more
 }
 
-// needs returns the archives of the day that the same database wrote. m is among them.
-func (c *Carrier) needs(ctx context.Context, m *Manifest, day Day) (n Needs, err error) {
-	all, err := Whole(ctx, c.Shelf, c.Table.Name(), &day)
-	if err := notBroken(err); err != nil {
+// needs returns the archives of the day that the same database wrote. m is among them. So are those whose
+// manifest cannot be read, if the day left the table before, as they may have decisions from then.
+func (c *Carrier) needs(ctx context.Context, m *Manifest, day Day, before bool) (n Needs, err error) {
+	all, broken := Whole(ctx, c.Shelf, c.Table.Name(), &day)
+	if err := notBroken(broken); err != nil {
 		return n, err
 	}
 	superseded := Superseded(all)
@@ -345,6 +350,12 @@ func (c *Carrier) needs(ctx context.Context, m *Manifest, day Day) (n Needs, err
 			n.Archives = append(n.Archives, one.Name())
 		}
 	}
+	for _, name := range BrokenNames(broken) {
+		if of := nameForm.FindStringSubmatch(name + manifestSuffix); before && !superseded[name] && of != nil && of[4] == m.Source.ID {
+			n.Archives = append(n.Archives, name)
+		}
+	}
+	slices.Sort(n.Archives)
 	if !slices.Contains(n.Archives, m.Name()) {
 		return n, &BrokenError{m.Name(), "its manifest is missing"}
 	}

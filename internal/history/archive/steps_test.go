@@ -89,6 +89,30 @@ func TestCarrier_StopsBetweenSteps(t *testing.T) {
 	}
 }
 
+// A day that left the table before needs an archive of its database whose manifest cannot be read, too.
+func TestCarrier_NeedsBrokenArchives(t *testing.T) {
+	t.Parallel()
+	const damaged, another = "decision_logs-2026-03-04-001-abcdef-00000000", "decision_logs-2026-03-04-001-3f9a2c-00000000"
+	for _, left := range []*Left{nil, {}} {
+		day, shelf := dayNamed(t, "2026-03-04"), Dir(t.TempDir())
+		for _, name := range []string{damaged, another} {
+			if err := shelf.Put(t.Context(), name+manifestSuffix, strings.NewReader("{")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		table := &stepping{where: Leaving, lines: fewLines(5), left: left}
+		c := Carrier{Table: table, Shelf: shelf, By: "desk", Docket: "test", Now: time.Now}
+		done, err := c.Archive(t.Context(), day, false)
+		want := []string{done.Archive}
+		if left != nil {
+			want = []string{damaged, done.Archive}
+		}
+		if err != nil || !done.Dropped || !slices.Equal(table.needs.Archives, want) {
+			t.Errorf("%v, needs %v, want %v", err, table.needs, want)
+		}
+	}
+}
+
 // Files without a manifest can be the only copy of decisions. They are removed only if a killed run must have left them.
 func TestCarrier_LeftoversThatStay(t *testing.T) {
 	t.Parallel()
