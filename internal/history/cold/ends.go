@@ -38,6 +38,7 @@ func (e *ends) reader(at located) columnar.ReaderAt {
 // filters reads a file and keeps what it reads of long filters: for 32 bytes, the whole blocks of [archive.BlockBytes] that
 // are read and verified anyway. So a second look-up of an id reads nothing of filters, and one of another id often does not,
 // either. All files together keep at most mostBlocks bytes; the blocks that were not used for the longest time leave first.
+// Without sums nothing is verified, and no block is kept.
 type filters struct {
 	from   columnar.ReaderAt
 	of     archive.File
@@ -47,7 +48,7 @@ type filters struct {
 // ReadAt reads all of p, or returns an error.
 func (f filters) ReadAt(ctx context.Context, p []byte, off int64) error {
 	const size = archive.BlockBytes
-	if len(p) != filterBlock || off < 0 || off+filterBlock > f.of.Bytes {
+	if len(p) != filterBlock || len(f.of.Sums) == 0 || off < 0 || off+filterBlock > f.of.Bytes {
 		return f.from.ReadAt(ctx, p, off)
 	}
 	first, last := off/size, (off+filterBlock-1)/size // a filter block can be in two of them

@@ -7,8 +7,11 @@ package cold_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -169,4 +172,42 @@ func TestFind_LongFilterIsReadOnce(t *testing.T) {
 		t.Errorf("the filter was read in %d requests, and was mistaken %d times", requested, mistaken)
 	}
 	look(all[29_999].ID, 1)
+}
+
+// Blocks of a filter without checksums are not kept, as a damaged one would hide ids for as long as the process runs.
+func TestFind_FilterWithoutSumsIsNotKept(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	shelf := &counted{Shelf: archive.Dir(dir)}
+	all, _ := manyRows(t, shelf, 30_000, 30_000)
+	manifests, err := archive.Whole(t.Context(), shelf, archivetest.Table, nil)
+	if err != nil || len(manifests) != 1 || len(manifests[0].Files) != 1 || manifests[0].Files[0].Sums == nil {
+		t.Fatalf("%d archives, %v", len(manifests), err)
+	}
+	manifests[0].Files[0].Sums = nil // as earlier releases wrote it
+	text, err := json.Marshal(manifests[0])
+	check(t, err)
+	check(t, os.WriteFile(filepath.Join(dir, manifests[0].Name()+".manifest.json"), text, 0o600))
+	d := days(shelf)
+	defer d.Close()
+	look := func(id string, want int) int64 {
+		t.Helper()
+		before := shelf.bytes.Load()
+		if found := d.Find(t.Context(), []string{id}); len(found.Decisions) != want || len(found.Gaps) > 0 {
+			t.Errorf("%s: %d found, %v", id, len(found.Decisions), found.Gaps)
+		}
+		return shelf.bytes.Load() - before
+	}
+	look(all[0].ID, 1) // reads the end of the file
+	read := 0
+	for n := range 50 {
+		for range 2 {
+			if look(fmt.Sprintf("nobody-%d", n), 0) == 32 {
+				read++
+			}
+		}
+	}
+	if read < 90 { // the filter is mistaken about some
+		t.Errorf("%d of 100 look-ups read 32 bytes of the filter", read)
+	}
 }
