@@ -113,6 +113,10 @@ func (e *UnfollowedError) Hint() string { return e.Do }
 // Waits reports that the day can be taken out later.
 func (*UnfollowedError) Waits() bool { return true }
 
+// ErrLeftUnread says that it is not known which days left the table. A statement that a role may not send is not sent, as the
+// server's log would have each failure.
+var ErrLeftUnread = errors.New("this login may not read decision_counts_left, or the database has no such table; run docket migrate, and docs/grants.sql where you use it")
+
 // OpenDay is one day of the table, locked for this process.
 type OpenDay interface {
 	// Where returns the location of its rows.
@@ -143,7 +147,8 @@ type OpenDay interface {
 	Load(ctx context.Context, columns []Column, lines [][]byte) (Loaded, error)
 	// Tally adds the loaded decisions to the counts, unless they were counted before they were archived.
 	Tally(ctx context.Context) error
-	// Left returns the day if an archive took it out of the table and no restore brought it back, else nil.
+	// Left returns the day if an archive took it out of the table and no restore brought it back, else nil. It
+	// returns [ErrLeftUnread] if that is not known.
 	Left(ctx context.Context) (*Left, error)
 	// Forget notes that the day was forgotten. A day that did not leave stays as it is.
 	Forget(ctx context.Context, by, reason string) error
@@ -258,7 +263,7 @@ func (c *Carrier) Archive(ctx context.Context, day Day, keep bool) (done Archive
 			return done, err
 		}
 	}
-	left, err := s.Left(ctx) // before this run
+	left, err := leftOf(ctx, s, day) // before this run
 	if err != nil {
 		return done, err
 	}
@@ -329,6 +334,15 @@ func (c *Carrier) Archive(ctx context.Context, day Day, keep bool) (done Archive
 		done.Late, done.Reused, m = true, false, nil
 		c.tell(StepLate)
 	}
+}
+
+// leftOf returns the day if it left the table, for an archive of it. If that is not known, it may have left with any archives.
+func leftOf(ctx context.Context, s OpenDay, day Day) (*Left, error) {
+	left, err := s.Left(ctx)
+	if errors.Is(err, ErrLeftUnread) {
+		return &Left{Day: day}, nil
+	}
+	return left, err
 }
 
 // Needs are the archives of a day that a dropped day needs, by name.
@@ -446,7 +460,7 @@ func (c *Carrier) write(ctx context.Context, s OpenDay, shape Shape, day Day, pr
 	if err != nil {
 		return nil, err
 	}
-	left, err := s.Left(ctx)
+	left, err := leftOf(ctx, s, day)
 	if err != nil {
 		return nil, err
 	}

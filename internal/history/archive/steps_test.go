@@ -15,6 +15,7 @@ type stepping struct {
 	where   Location
 	lines   []string
 	left    *Left
+	unread  error // of left
 	dropped bool
 	needs   Needs
 }
@@ -52,7 +53,7 @@ func (s *stepping) Drop(_ context.Context, _ Shape, want Total, needs Needs) (bo
 	return s.dropped, nil
 }
 
-func (s *stepping) Left(context.Context) (*Left, error) { return s.left, nil }
+func (s *stepping) Left(context.Context) (*Left, error) { return s.left, s.unread }
 
 func (s *stepping) Close() {}
 
@@ -134,6 +135,7 @@ func TestCarrier_LeftoversThatStay(t *testing.T) {
 		"not known":                              {&Left{}, nil, true},
 		"not known, and a later one is":          {&Left{Archives: []string{name(4)}}, []int{4}, true},
 		"others are needed, and one is below it": {&Left{Archives: []string{name(2)}}, []int{2}, false},
+		"may not be read":                        {nil, nil, true},
 		"given up":                               {&Left{Archives: []string{}, Forgotten: &Forgotten{Archives: []string{name(3)}}}, nil, true},
 	} {
 		for _, lines := range []bool{true, false} {
@@ -152,6 +154,9 @@ func TestCarrier_LeftoversThatStay(t *testing.T) {
 				}
 			}
 			table := &stepping{where: Attached, lines: fewLines(5), left: c.left}
+			if what == "may not be read" {
+				table.unread = ErrLeftUnread
+			}
 			carrier := Carrier{Table: table, Shelf: shelf, By: "desk", Docket: "test", Now: time.Now, Lines: lines}
 			if _, err := carrier.Archive(t.Context(), day, true); err != nil {
 				t.Fatalf("%s: %v", what, err)

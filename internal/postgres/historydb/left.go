@@ -2,7 +2,6 @@ package historydb
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -31,10 +30,6 @@ UPDATE decision_counts_left SET forgotten_at = clock_timestamp(), forgotten_by =
  WHERE day = $1 AND (forgotten_at IS NULL OR archives <> '{}')`
 )
 
-// errLeftUnread says that the days are not known. A statement that this role may not send is not sent, as the server's log would
-// have each failure.
-var errLeftUnread = errors.New("this login may not read decision_counts_left, or the database has no such table; run docket migrate, and docs/grants.sql where you use it")
-
 // Left returns the days that archives took out of the table, in order. A day that was restored is not among them. It takes
 // a quarter of the time of ctx at most, as archives are read after it.
 func (r *Reader) Left(ctx context.Context) ([]archive.Left, error) {
@@ -46,7 +41,7 @@ func (r *Reader) Left(ctx context.Context) ([]archive.Left, error) {
 			return nil, db.Clean("look for archived days", err)
 		}
 		if !readable {
-			return nil, errLeftUnread
+			return nil, archive.ErrLeftUnread
 		}
 		r.leftReadable.Store(true)
 	}
@@ -78,6 +73,13 @@ func leftDays(ctx context.Context, from querier) ([]archive.Left, error) {
 
 // Left is that of [archive.OpenDay].
 func (d *archiveDay) Left(ctx context.Context) (*archive.Left, error) {
+	var readable bool
+	if err := d.conn.QueryRow(ctx, leftReadableSQL).Scan(&readable); err != nil {
+		return nil, d.of.failed("look whether the day left the table", err)
+	}
+	if !readable {
+		return nil, archive.ErrLeftUnread
+	}
 	days, err := leftDays(ctx, d.conn)
 	for i := range days {
 		if days[i].Day == d.day {
