@@ -109,30 +109,30 @@ func (w *Watcher) round(ctx context.Context) (looked int, err error) {
 	return len(awaited), late
 }
 
-// A letter can only have overtaken its retry if it entered before the place was noted. After so many looks, which take a
-// minute, every such letter is in the ledger. Later looks are for retries that an earlier release left open.
+// A letter can only have overtaken its retry if it began to enter before the place was noted. So long after that every such
+// letter is in the ledger. A few later looks are for retries that an earlier release left open, or that could not be looked for.
 const (
-	overtakenLooks = 8
-	overtakenEvery = 64
-	overtakenBatch = 10_000
+	overtakenWithin = 2 * time.Minute
+	overtakenEvery  = 16 // looks
+	overtakenBatch  = 10_000
 )
 
 // overtaken ends the retries whose dead letters came before their places were noted.
-func (w *Watcher) overtaken(ctx context.Context, missed []ledger.Awaited) error {
+func (w *Watcher) overtaken(ctx context.Context, missed []ledger.Awaited) (last error) {
 	var possible []ledger.Possible
 	for i, a := range missed {
-		if a.Looks < overtakenLooks || a.Looks%overtakenEvery == 0 {
+		if time.Since(a.Published.Stamp) < overtakenWithin || a.Looks%overtakenEvery == 0 {
 			possible = append(possible, w.possible(a)...)
 		}
 		for len(possible) > 0 && (len(possible) >= overtakenBatch || i == len(missed)-1) {
 			n := min(len(possible), overtakenBatch)
 			if _, err := w.ledger.Overtaken(ctx, possible[:n], w.cfg.MaxAttempts, w.actor); err != nil {
-				return err
+				last = err
 			}
 			possible = possible[n:]
 		}
 	}
-	return nil
+	return last
 }
 
 // possible names the dead letters that a published retry has become if it died. A rest of an upload that shares one

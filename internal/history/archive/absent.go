@@ -32,15 +32,6 @@ func (l *Left) needs(there []*Manifest) []string {
 	return slices.Compact(all)
 }
 
-// mayNeed reports whether an archive that lost its manifest can hold decisions of the day that nothing else has. Only a killed
-// run may have left its files otherwise. others says that the day has archives with a manifest.
-func (l *Left) mayNeed(name string, others bool) bool {
-	if l == nil {
-		return others // the day was restored, perhaps in part
-	}
-	return l.Archives == nil || slices.Contains(l.Archives, name) || l.Forgotten != nil && slices.Contains(l.Forgotten.Archives, name)
-}
-
 // AbsentError says that archives of a day are missing although the day left the table with them.
 type AbsentError struct {
 	Day      Day
@@ -133,7 +124,7 @@ func ListFiles(ctx context.Context, shelf Shelf, table string, day *Day) (*Files
 		folders = Folder(table, *day) + prefix(table, day)
 	}
 	lists := make([][]string, 2)
-	for i, start := range []string{prefix(table, day), folders} {
+	for i, start := range []string{folders, prefix(table, day)} { // the manifests last: an archive may be written meanwhile
 		var err error
 		if lists[i], err = shelf.List(ctx, start); err != nil {
 			return nil, err

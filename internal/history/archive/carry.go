@@ -272,6 +272,7 @@ func (c *Carrier) Archive(ctx context.Context, day Day, keep bool) (done Archive
 		return done, err
 	}
 	done.LeftOut = shape.LeftOut
+	before := left != nil && (left.Archives == nil || len(left.Archives) > 0 || left.Forgotten != nil) // no killed run alone noted it
 	if err := c.reach(StepOpened, where); err != nil {
 		return done, err
 	}
@@ -314,7 +315,7 @@ func (c *Carrier) Archive(ctx context.Context, day Day, keep bool) (done Archive
 		if err != nil {
 			return done, err
 		}
-		needs, err := c.needs(ctx, m, day, left != nil)
+		needs, err := c.needs(ctx, m, day, before)
 		if err != nil {
 			return done, err
 		}
@@ -468,10 +469,13 @@ func (c *Carrier) write(ctx context.Context, s OpenDay, shape Shape, day Day, pr
 	if err := notBroken(broken); err != nil {
 		return nil, err
 	}
+	// Files without a manifest are those of a killed run, or of an archive that lost its manifest. These may be the only copy of a
+	// decision, if the day left the table once. A restore takes the note of that back, but not the archives. So only files of a day
+	// that is not known to have left, and has no archive, are removed.
+	if left != nil || len(before) > 0 || broken != nil {
+		leftovers = nil
+	}
 	for _, name := range leftovers {
-		if left.mayNeed(archiveOf(name), len(before) > 0 || broken != nil) {
-			continue
-		}
 		if err := c.Shelf.Remove(ctx, name); err != nil {
 			return nil, fmt.Errorf("remove %s: %w", name, err)
 		}

@@ -35,8 +35,8 @@ func (f *Forgotten) Holds(all []*Manifest) bool {
 }
 
 // Forget notes that a day which left the table is given up. It returns the note of an earlier time, if the day needs
-// no archive that was noted since, and changes nothing then. Otherwise the new note takes its place. It refuses a day that is in the table or did not leave it, and one with a file on the shelf. A dry
-// run only looks whether it would.
+// no archive that was noted since, and changes nothing then. Otherwise the new note takes its place. It refuses a day
+// that is in the table or did not leave it, and one with a file on the shelf. A dry run only looks whether it would.
 func (c *Carrier) Forget(ctx context.Context, day Day, reason string, dry bool) (earlier *Forgotten, err error) {
 	s, err := c.Table.Open(ctx, day) // first, so that nobody archives or restores it meanwhile
 	if err != nil {
@@ -63,7 +63,7 @@ func (c *Carrier) Forget(ctx context.Context, day Day, reason string, dry bool) 
 		return nil, fmt.Errorf("it is not known whether an archive has the day: %w", err)
 	}
 	if name != "" {
-		return nil, &CannotError{fmt.Sprintf("%s is not gone: %s has %s", day, c.Shelf, name), "remove all files of the day first, if they are given up, too"}
+		return nil, &CannotError{fmt.Sprintf("%s is not gone: %s has %s", day, c.Shelf, name), "to keep what is there: docket restore --incomplete, and archive the day again. If it is given up, too, remove all files of the day first"}
 	}
 	if left.Forgotten != nil && len(left.Archives) == 0 {
 		return left.Forgotten, nil

@@ -131,10 +131,10 @@ func TestCarrier_LeftoversThatStay(t *testing.T) {
 		"restored, perhaps in part":              {nil, []int{2}, true},
 		"restored, perhaps without the last":     {nil, []int{4}, true},
 		"needed":                                 {&Left{Archives: []string{name(3)}}, nil, true},
-		"others are needed":                      {&Left{Archives: []string{other}}, nil, false},
+		"others are needed":                      {&Left{Archives: []string{other}}, nil, true},
 		"not known":                              {&Left{}, nil, true},
 		"not known, and a later one is":          {&Left{Archives: []string{name(4)}}, []int{4}, true},
-		"others are needed, and one is below it": {&Left{Archives: []string{name(2)}}, []int{2}, false},
+		"others are needed, and one is below it": {&Left{Archives: []string{name(2)}}, []int{2}, true},
 		"may not be read":                        {nil, nil, true},
 		"given up":                               {&Left{Archives: []string{}, Forgotten: &Forgotten{Archives: []string{name(3)}}}, nil, true},
 	} {

@@ -148,9 +148,17 @@ func (d *archiveDay) countLeaving(ctx context.Context, tx pgx.Tx) error {
 	if outOfTime(ctx, err) {
 		return errLeavingSlow
 	}
-	if err == nil {
-		_, err = tx.Exec(ctx, leaveSQL, d.day.Time)
+	if err != nil {
+		return err
 	}
+	leave, notes := leaveSQL, false
+	if err := tx.QueryRow(ctx, notesSQL).Scan(&notes); err != nil {
+		return err
+	}
+	if notes {
+		leave = leaveKnownSQL
+	}
+	_, err = tx.Exec(ctx, leave, d.day.Time)
 	return err
 }
 

@@ -23,6 +23,10 @@ const (
 	// leaveSQL notes that the day leaves.
 	leaveSQL = `
 INSERT INTO decision_counts_left (day, left_at) VALUES ($1, clock_timestamp()) ON CONFLICT (day) DO UPDATE SET leaves_at = clock_timestamp()`
+	// leaveKnownSQL is leaveSQL where the archives of a day are noted: none is needed yet, and NULL is for a day that an earlier
+	// release dropped.
+	leaveKnownSQL = `
+INSERT INTO decision_counts_left (day, left_at, archives) VALUES ($1, clock_timestamp(), '{}') ON CONFLICT (day) DO UPDATE SET leaves_at = clock_timestamp()`
 	// leftSQL notes that it was dropped, and with it what was late until then.
 	leftSQL = `UPDATE decision_counts_left SET left_at = leaves_at, leaves_at = NULL WHERE day = $1 AND leaves_at IS NOT NULL`
 	// notedSQL notes the archives that the day needs from now on, beside those that it needed before.

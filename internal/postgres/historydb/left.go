@@ -22,8 +22,7 @@ SELECT l.day, (j.l->>'forgotten_at')::timestamptz, coalesce(j.l->>'forgotten_by'
 	forgetSQL = `
 UPDATE decision_counts_left SET forgotten_at = clock_timestamp(), forgotten_by = $2, forgotten_reason = $3 WHERE day = $1 AND forgotten_at IS NULL`
 	// forgetAllSQL is forgetSQL where the archives of a day are noted. Those that come later are noted again, and a later note
-	// gives them up. NULL says that the
-	// archives are not known, and stays.
+	// gives them up. NULL says that the archives are not known, and stays.
 	forgetAllSQL = `
 UPDATE decision_counts_left SET forgotten_at = clock_timestamp(), forgotten_by = $2, forgotten_reason = $3,
        forgotten_archives = array(SELECT DISTINCT a FROM unnest(forgotten_archives || archives) AS a ORDER BY a), archives = CASE WHEN archives IS NOT NULL THEN '{}'::text[] END

@@ -3,6 +3,7 @@
 package historydb_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -232,11 +233,76 @@ func TestLeft_UnknownNeedsKeepFiles(t *testing.T) {
 	check(t, os.Rename(manifest, manifest+".away"))
 	for n := range 2 { // the second run knows the archive of the first
 		a.rows(100*(n+1), 3)
-		a.archive(false)
+		next := filepath.Join(a.dir, a.archive(false).Archive+".manifest.json")
+		if n == 0 { // no archive has a manifest any more
+			check(t, os.Rename(next, next+".away"))
+		}
 	}
+	away, err := filepath.Glob(filepath.Join(a.dir, "*.away"))
+	check(t, err)
+	for _, name := range away {
+		check(t, os.Rename(name, strings.TrimSuffix(name, ".away")))
+	}
+	if r := a.restore(); r.Stored != 26 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestLeft_RestoredInPartKeepsFiles: files that a restore in part left out stay, however often the day is archived again.
+func TestLeft_RestoredInPartKeepsFiles(t *testing.T) {
+	t.Parallel()
+	a := old(t)
+	a.settle()
+	a.rows(1, 20)
+	a.archive(false)
+	a.rows(100, 3)
+	second := a.archive(false)
+	manifest := filepath.Join(a.dir, second.Archive+".manifest.json")
+	check(t, os.Rename(manifest, manifest+".away"))
+	a.c.Incomplete = true
+	if r := a.restore(); r.Stored != 20 || len(r.Missing) != 1 {
+		t.Fatalf("%+v", r)
+	}
+	if r := a.archive(false); !r.Reused {
+		t.Fatalf("%+v", r)
+	}
+	a.rows(200, 3)
+	a.archive(false)
 	check(t, os.Rename(manifest+".away", manifest))
 	if r := a.restore(); r.Stored != 26 {
 		t.Errorf("%+v", r)
+	}
+}
+
+// TestLeft_KilledAfterItWasTakenOut: a first run that was killed before it dropped the day makes no archive needed.
+func TestLeft_KilledAfterItWasTakenOut(t *testing.T) {
+	t.Parallel()
+	a := old(t)
+	a.settle()
+	a.rows(1, 20)
+	useless := a.archive(true)
+	a.rows(100, 1) // so that archive does not fit any more
+	manifest := filepath.Join(a.dir, useless.Archive+".manifest.json")
+	check(t, os.WriteFile(manifest, []byte("{"), 0o600))
+	ctx, kill := context.WithCancel(t.Context())
+	a.c.Told = func(s archive.Step) {
+		if s == archive.StepDetached {
+			kill()
+		}
+	}
+	if _, err := a.c.Archive(ctx, a.day, false); err == nil {
+		t.Fatal("it was not killed")
+	}
+	a.c.Told = nil
+	a.archive(false)
+	check(t, os.Remove(manifest))
+	left, err := historydb.NewReader(open(t, a.URL, 0).DB).Left(t.Context())
+	if err != nil || len(left) != 1 {
+		t.Fatal(left, err)
+	}
+	there, err := archive.Whole(t.Context(), a.c.Shelf, "decision_logs", &a.day)
+	if lacks := left[0].Lacks(there); err != nil || len(lacks) != 0 {
+		t.Errorf("it lacks %v, %v", lacks, err)
 	}
 }
 

@@ -86,7 +86,11 @@ func waitingSQL(of complete.Range, counters bool, args *[]any) string {
 	}
 	if !of.Until.IsZero() {
 		until := db.Arg(args, of.Until) + "::timestamptz"
-		within, without = append(within, "d.decision_ts < "+until), append(without, "d.decision_ts >= "+until)
+		within = append(within, "d.decision_ts < "+until)
+		if !of.Since.IsZero() && of.Until.Before(of.Since) {
+			until = db.Arg(args, of.Since) + "::timestamptz" // no letter is outside twice
+		}
+		without = append(without, "d.decision_ts >= "+until)
 	}
 	// The ledger has no path of a letter that could not be read, and the beginning of a long one. It has no services.
 	path := "true"

@@ -34,6 +34,7 @@ func TestWaiting_OpenLettersOfTheRange(t *testing.T) {
 		"neither": {complete.Range{Since: at.Add(time.Minute), Until: at.Add(time.Hour)}, 3},
 		"path":    {complete.Range{Paths: []string{"c"}}, 4},
 		"below":   {complete.Range{Paths: []string{"a/*"}}, 4},
+		"nothing": {complete.Range{Since: at.Add(time.Hour), Until: at}, 3},
 		"both":    {complete.Range{Since: at.Add(-time.Minute), Until: at.Add(time.Minute), Paths: []string{"c"}}, 3},
 	} {
 		n, known, primary, err := r.Waiting(t.Context(), c.r)

@@ -87,6 +87,6 @@ func more(n int) string {
 // alone tells of files without a manifest.
 func (b *base) alone(l lacks) {
 	for _, name := range l.files.Orphans() {
-		b.Tell("%s of archive %s without a manifest: a killed run left it, or the manifest was removed\n", term.Counted(int64(len(l.files.Alone[name])), "file"), name)
+		b.Tell("%s of archive %s without a manifest: a run is writing it, a killed run left it, or the manifest was removed\n", term.Counted(int64(len(l.files.Alone[name])), "file"), name)
 	}
 }
