@@ -10,7 +10,7 @@ type Finding struct {
 	Level  string `json:"level" enum:"ok,warn,fail"`
 	What   string `json:"what"`
 	Detail string `json:"detail"`
-	Hint   string `json:"hint,omitempty" doc:"What to do; missing where all is well"`
+	Hint   string `json:"hint,omitempty" doc:"Advice; it is missing where all is well"`
 }
 
 // Checked are the results of all checks.

@@ -145,7 +145,7 @@ type searchInput struct {
 // DecisionList is a part of the result of a search.
 type DecisionList struct {
 	Decisions    []Decision `json:"decisions" nullable:"false"`
-	Next         string     `json:"next,omitempty" doc:"What to give as after; without it there are no more"`
+	Next         string     `json:"next,omitempty" doc:"Give it as after to get the next page; it is missing on the last page"`
 	Later        *time.Time `json:"later,omitempty" doc:"On the first page without until, the newest first: decisions that fit, or may fit, are dated from here on, more than an hour ahead of now, and are left out. Ask with since for them"`
 	EditsUnknown string     `json:"edits_unknown,omitempty" doc:"Why it is not known which of these an edit of the last minutes produced, and who edited"`
 	NotLooked    []string   `json:"not_looked,omitempty" doc:"Archived days of the asked range that were not read completely, and why. Other decisions that fit can be there"`

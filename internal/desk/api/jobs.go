@@ -77,7 +77,7 @@ func jobOf(j ledger.Job) Job {
 // JobList is a part of the list of jobs, the newest first.
 type JobList struct {
 	Jobs []Job  `json:"jobs" nullable:"false"`
-	Next string `json:"next,omitempty" doc:"What to give as after; without it there are no more"`
+	Next string `json:"next,omitempty" doc:"Give it as after to get the next page; it is missing on the last page"`
 }
 
 type jobInput struct{ Body JobRequest }

@@ -26,7 +26,7 @@ type listInput struct {
 // LetterList is a part of a list, the newest failure first.
 type LetterList struct {
 	Letters []Letter `json:"letters" nullable:"false"`
-	Next    string   `json:"next,omitempty" doc:"What to give as after; without it there are no more"`
+	Next    string   `json:"next,omitempty" doc:"Give it as after to get the next page; it is missing on the last page"`
 	// Surplus is on the first page only.
 	Surplus []Surplus `json:"surplus,omitempty" doc:"On the first page: ranges of dead letters that a desk has read and left in Kafka, as their clients brought too many"`
 }

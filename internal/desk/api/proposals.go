@@ -41,7 +41,7 @@ type Proposal struct {
 // ProposalList is a part of the list of proposals, the newest first.
 type ProposalList struct {
 	Proposals []Proposal `json:"proposals" nullable:"false"`
-	Next      string     `json:"next,omitempty" doc:"What to give as after; without it there are no more"`
+	Next      string     `json:"next,omitempty" doc:"Give it as after to get the next page; it is missing on the last page"`
 }
 
 // ProposalPayload is a proposal with its new value. It may be personal data.

@@ -201,8 +201,8 @@ func Superseded(all []*Manifest) map[string]bool {
 	return names
 }
 
-// next returns the generation for a new archive of the day, and the files of unfinished archives of the same source. A later
-// archive removed those of killed runs, so files from before an archive with a manifest lost their own, and are not among them.
+// next returns the generation for a new archive of the day, and the files of unfinished archives of the same source. Files
+// from before an archive with a manifest are not among them, as they may belong to an archive that lost its manifest.
 func next(ctx context.Context, shelf Shelf, table string, day Day, source string) (generation int, leftovers []string, err error) {
 	names, err := shelf.List(ctx, prefix(table, &day))
 	if err != nil {
