@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"docket/internal/history/state"
 	"docket/internal/record/subject"
 )
@@ -139,24 +141,47 @@ func find(ctx context.Context, store Store, d Decision, r parsedDecision, q Ques
 	}
 	a.Searched = true
 	f.Paths = []string{r.path}
-	n := min(max(q.Neighbours, 0), MaxNeighbours)
-	if n > 0 {
-		var err error
-		before := f
-		before.Until = d.Time
-		if a.Before, err = a.search(ctx, store, before, q.page(n, false), d); err != nil {
-			return a, fmt.Errorf("find decisions before: %w", err)
-		}
-		after := f
-		after.Since = d.Time
-		if a.After, err = a.search(ctx, store, after, q.page(n, true), d); err != nil {
-			return a, fmt.Errorf("find decisions behind: %w", err)
+	if n := min(max(q.Neighbours, 0), MaxNeighbours); n > 0 {
+		if err := a.near(ctx, store, d, f, q, n); err != nil {
+			return a, err
 		}
 	}
 	if err := a.turn(ctx, store, d, r, state.Key{Subject: who, Path: r.path}, f, q); err != nil {
 		return a, fmt.Errorf("find since when: %w", err)
 	}
 	return a, nil
+}
+
+// near finds the n decisions on each side. Both sides are searched at once, as neither leads to the other.
+func (a *Around) near(ctx context.Context, store Store, d Decision, f Filter, q Question, n int) error {
+	before, after := f, f
+	before.Until, after.Since = d.Time, d.Time
+	var behind Around
+	both, at := errgroup.WithContext(ctx)
+	beyond, missed := WithParts(at) // those of ctx are for one goroutine
+	both.Go(func() (err error) {
+		if a.Before, err = a.search(at, store, before, q.page(n, false), d); err != nil {
+			return fmt.Errorf("find decisions before: %w", err)
+		}
+		return nil
+	})
+	both.Go(func() (err error) {
+		if a.After, err = behind.search(beyond, store, after, q.page(n, true), d); err != nil {
+			return fmt.Errorf("find decisions behind: %w", err)
+		}
+		return nil
+	})
+	if err := both.Wait(); err != nil {
+		return err
+	}
+	a.met(Found{Archives: behind.Archives, NotLooked: behind.NotLooked})
+	a.Short = a.Short || behind.Short
+	for _, err := range []error{behind.parts.Err(), missed.Err()} {
+		if err = a.parts.Pass(Told(ctx, err)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // page chooses the first n decisions.
@@ -204,14 +229,21 @@ func (a *Around) turn(ctx context.Context, store Store, d Decision, r parsedDeci
 		return a.lookThrough(ctx, store, d, r, f, q)
 	}
 	a.All = true
+	turned := a.turned(d)
 	otherwise, same := f, f
 	otherwise.Verdicts = slices.DeleteFunc(Verdicts(), func(v Verdict) bool { return v == d.Verdict })
 	same.Verdicts = []Verdict{d.Verdict}
-	known, err := a.kept(ctx, store, d, key, q)
+	known, err := turned, error(nil)
+	if !known {
+		known, err = a.kept(ctx, store, d, key, q)
+	}
 	if err != nil {
 		return err
 	}
 	if !known {
+		if n := len(a.Before); n > 0 {
+			otherwise.Until = a.Before[n-1].Time.Add(time.Microsecond) // none of those before ended otherwise
+		}
 		if a.Otherwise, err = a.one(ctx, store, otherwise, q.page(1, false)); err != nil {
 			return err
 		}
@@ -233,6 +265,20 @@ func (a *Around) turn(ctx context.Context, store Store, d Decision, r parsedDeci
 	otherwise.Matches = append(slices.Clone(f.Matches), Match{In: "input", Value: text})
 	a.SameInput, err = a.one(ctx, store, otherwise, q.page(1, false))
 	return err
+}
+
+// turned finds the turn in the decisions before, and reports whether it is there. They are the nearest, one after another.
+func (a *Around) turned(d Decision) bool {
+	for i := range a.Before {
+		if a.Before[i].Verdict != d.Verdict {
+			a.Otherwise = &a.Before[i]
+			if i > 0 {
+				a.First = &a.Before[i-1]
+			}
+			return true
+		}
+	}
+	return false
 }
 
 // lookThrough reads decisions one after another if columns do not tell how they ended.
