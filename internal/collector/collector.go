@@ -91,6 +91,7 @@ type Collector struct {
 	places    *places
 	outages   outages
 	router    *routing.Router // nil: there is only the default lane
+	opas      *opas
 	draining  atomic.Bool
 	now       func() time.Time
 }
@@ -107,6 +108,7 @@ func New(cfg Config, publisher Publisher, reg prometheus.Registerer, log zerolog
 		c.router = routing.New(cfg.Routing, time.Now())
 	}
 	c.outages = outages{rest: cfg.RetryAfter, now: time.Now, log: log, since: map[string]*outage{}}
+	c.opas = newOPAs(log, cfg.Redact.Covers("/labels/id"), func() time.Time { return c.now() })
 	var err error
 	if c.metrics, err = newMetrics(c, reg); err != nil {
 		return nil, err
@@ -130,7 +132,7 @@ func (c *Collector) State() State {
 	return c.outages.state()
 }
 
-// ServeHTTP takes an upload.
+// ServeHTTP takes an upload of decisions, or a status update of an OPA.
 func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	u := &upload{collector: c, share: share{budget: &c.memory}, trace: untraced{}}
 	// For those who are refused, too: the server reads what they still send. One without deadlines has bodies that are there.
@@ -149,11 +151,13 @@ func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.WriteHeader(http.StatusOK) // older OPAs take nothing else as success
-	c.metrics.answered(http.StatusOK)
+	if u.update == nil {
+		c.metrics.answered(http.StatusOK)
+	}
 	u.ended(http.StatusOK, "")
 }
 
-// take gives every decision of an upload its home, or says why not.
+// take gives every decision of an upload its home, or says why not. A status update has none.
 func (c *Collector) take(w http.ResponseWriter, r *http.Request, u *upload) *refusal {
 	if c.draining.Load() {
 		return refuse(reasonDraining, 0)
@@ -205,10 +209,16 @@ func (c *Collector) take(w http.ResponseWriter, r *http.Request, u *upload) *ref
 	defer func() {
 		u.end()
 		c.places.leave(from)
-		c.metrics.ended(began)
+		if u.update == nil {
+			c.metrics.ended(began)
+		}
 	}()
 	if refused := u.read(w, r); refused != nil {
 		return refused
+	}
+	if u.update != nil {
+		c.opas.hear(u.client, *u.update)
+		return nil
 	}
 	// A client that hangs up sends the upload again. So an upload that began is finished, within the time for Kafka.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), c.cfg.PublishTimeout)

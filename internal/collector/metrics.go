@@ -62,6 +62,9 @@ func newMetrics(c *Collector, r prometheus.Registerer) (*metrics, error) {
 	if r == nil {
 		return m, nil
 	}
+	if err := c.opas.register(r); err != nil {
+		return nil, err
+	}
 	for _, each := range append(all,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "docket_collector_uploads_in_flight",
 			Help: "Uploads that have a place."}, func() float64 { return float64(c.places.taken()) }),

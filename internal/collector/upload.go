@@ -28,6 +28,7 @@ type upload struct {
 	plain           []byte // after gunzip; body itself where that was plain
 	zipped          bool
 	tools           *tools
+	update          *statusUpdate // it is one, and has no decision
 	parts           []decision.Part
 	whole           bool // nobody else looks any more at what the records refer to
 	trace           Trace
@@ -91,7 +92,7 @@ func (u *upload) from(r *http.Request) string {
 // read reads, inflates and decodes the upload.
 func (u *upload) read(w http.ResponseWriter, r *http.Request) (refused *refusal) {
 	c := u.collector
-	defer func() { u.whole = refused != nil }() // an upload that is refused here was never published
+	defer func() { u.whole = refused != nil || u.update != nil }() // such an upload was never published
 	u.body, refused = readBody(r.Body, &u.share, c.cfg.UploadBytes)
 	u.bytes = int64(len(u.body))
 	c.metrics.bytes.Add(float64(u.bytes))
@@ -114,6 +115,12 @@ func (u *upload) read(w http.ResponseWriter, r *http.Request) (refused *refusal)
 	c.metrics.inflated.Add(float64(u.inflated))
 	if refused != nil {
 		return refused
+	}
+	if updatePath(r.URL.Path) {
+		if s, ok := parseUpdate(u.plain); ok {
+			u.update = &s
+			return nil
+		}
 	}
 	loose, refused := u.reserve()
 	if refused != nil {

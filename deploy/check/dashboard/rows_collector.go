@@ -44,6 +44,33 @@ func collectorRow() row {
 			},
 		},
 		{
+			title: "OPAs that report", kind: "timeseries", w: 6, h: 7, unit: "short", none: "none reports its status",
+			about: "By their status updates, of the last hour. Normal: none fails. Behind a load balancer one may report to several collectors.",
+			queries: []query{
+				{expr: "docket_collector_opas" + selected, legend: "{{instance}}"},
+				{expr: "docket_collector_opa_failing" + selected + " > 0", legend: "{{instance}}: the newest upload failed", quiet: true},
+				{expr: "60 * sum(" + rate("docket_collector_status_updates_total") + ")", legend: "status updates a minute", quiet: true},
+			},
+		},
+		{
+			title: "Decisions that OPAs dropped, a minute", kind: "timeseries", w: 6, h: 7, unit: "short", none: "none",
+			about:   "Before they could upload them: data loss. Normal: none. Their buffers are too small for an outage, or a limit of their own is reached.",
+			queries: []query{{expr: "60 * max(" + rate("docket_collector_opa_dropped_decisions_total") + ") > 0", legend: "at least", quiet: true}},
+		},
+		{
+			title: "What OPAs hold", kind: "timeseries", w: 6, h: 7, unit: "short", none: "none reports its status",
+			about: "What was not uploaded yet: decisions of OPAs whose buffer counts events, bytes of the others. Normal: what comes between two uploads.",
+			queries: []query{
+				{expr: "docket_collector_opa_waiting_decisions" + selected, legend: "{{instance}}, decisions"},
+				{expr: "docket_collector_opa_waiting_bytes" + selected, legend: "{{instance}}, bytes"},
+			},
+		},
+		{
+			title: "Oldest status of an OPA", kind: "timeseries", w: 6, h: 7, unit: "s", none: "none reports its status",
+			about:   "Normal: below the max_delay_seconds of their decision logs. More: one has ended, or reports to another collector.",
+			queries: []query{{expr: "docket_collector_opa_silent_seconds" + selected, legend: "{{instance}}"}},
+		},
+		{
 			title: "Decisions in an upload", kind: "timeseries", w: 6, h: 7, unit: "short", none: "no collector",
 			about:   "On average. Normal: tens, as OPA fills an upload up to its upload_size_limit_bytes; larger ones cost less.",
 			queries: []query{{expr: "sum(" + rate("docket_collector_decisions_total") + ") / sum(rate(docket_collector_uploads_total{job=~\"$job\",instance=~\"$instance\",code=\"200\"}[$__rate_interval]))", legend: "decisions", quiet: true}},

@@ -94,7 +94,7 @@ func greatest(all []*peers.Facts, of func(*peers.Facts) *float64) (most *float64
 	return most
 }
 
-// opaPlace tells how many decisions came from OPAs. How many they hold is in no metric that Docket sees.
+// opaPlace tells how many decisions came from OPAs, and what those say that report their status.
 func opaPlace(s *snapshot, f fleet) place {
 	p := place{Name: "OPA", Number: notSeen, Word: true, Text: "An OPA may still hold decisions. Docket knows them once they arrive."}
 	seen := f.facts(collectorName)
@@ -108,6 +108,7 @@ func opaPlace(s *snapshot, f fleet) place {
 		return p
 	}
 	p.Number, p.Word, p.Age = whole(*n), false, "decisions received since the collectors started"
+	p.reports(seen, f.missing(collectorName) > 0)
 	if f.missing(collectorName) > 0 {
 		p.Number = least(p.Number)
 	}
@@ -119,6 +120,50 @@ func opaPlace(s *snapshot, f fleet) place {
 		p.Text = uploads + " refused since then: OPA keeps such and sends them again. " + p.Text
 	}
 	return p
+}
+
+// reports tells what OPAs say by their status. Behind a load balancer one reports to several collectors. Then nothing can be
+// added, and the greatest number is the least that is true. A collector may have heard of one long ago.
+func (p *place) reports(seen []*peers.Facts, unseen bool) {
+	alone := len(seen) == 1 && !unseen
+	most := func(of func(*peers.Facts) *float64) float64 {
+		if n := greatest(seen, of); n != nil {
+			return *n
+		}
+		return 0
+	}
+	number := func(n float64, one, many string) string {
+		text := whole(n) + " " + many
+		if n == 1 {
+			text = "1 " + one
+		}
+		if !alone {
+			return least(text)
+		}
+		return text
+	}
+	if opas := most(func(f *peers.Facts) *float64 { return f.OPAs }); opas > 0 {
+		p.Text = number(opas, "OPA reports", "OPAs report") + " to the collectors"
+		if alone {
+			p.Text += ", the oldest report since " + ageText(seconds(most(func(f *peers.Facts) *float64 { return f.OPASilent })))
+		}
+		p.Text = sentence(p.Text)
+	}
+	if alone {
+		waiting, bytes := most(func(f *peers.Facts) *float64 { return f.OPAWaiting }), most(func(f *peers.Facts) *float64 { return f.OPAWaitingBytes })
+		switch {
+		case waiting > 0:
+			p.Text += " They hold " + number(waiting, "decision", "decisions") + "."
+		case bytes > 0:
+			p.Text += " They hold decisions of " + sizeText(int64(min(bytes, 1e15))) + "."
+		}
+		if failing := most(func(f *peers.Facts) *float64 { return f.OPAFailing }); failing > 0 {
+			p.Tone, p.Text = "warn", p.Text+" The newest upload of "+number(failing, "OPA", "OPAs")+" failed."
+		}
+	}
+	if lost := most(func(f *peers.Facts) *float64 { return f.OPADropped }); lost > 0 {
+		p.Tone, p.Text = "bad", sentence(number(lost, "decision is", "decisions are")+" LOST: OPA dropped them before a collector had them")+" "+p.Text
+	}
 }
 
 func collectorPlace(s *snapshot, f fleet) place {

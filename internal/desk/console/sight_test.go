@@ -139,17 +139,24 @@ func TestNow_SumsSayWhatTheyLack(t *testing.T) {
 	idle := consumer
 	idle.Facts = &peers.Facts{Program: "consumer", Oldest: of(5), StoredPace: of(0)}
 	collector := peers.Peer{Address: "http://collector:8081", Facts: &peers.Facts{Program: "collector", TakenPace: of(7), Received: of(81)}, Why: "/readyz: it did not answer in time"}
+	told := collector
+	told.Facts = &peers.Facts{Program: "collector", Received: of(81), OPAs: of(2), OPASilent: of(40), OPAWaiting: of(3), OPAWaitingBytes: of(900), OPAFailing: of(1), OPADropped: of(24)}
+	other := collector
+	other.Facts = &peers.Facts{Program: "collector", Received: of(1), OPAs: of(1), OPASilent: of(50), OPAWaitingBytes: of(900), OPAFailing: of(0), OPADropped: of(0)}
 	for name, one := range map[string]struct {
 		fleet     []peers.Peer
 		now       []string
 		lanes     []string
 		no, noNow string
 	}{
-		"half a consumer":  {[]peers.Peer{consumer, collector, ready("consumer")}, []string{">at least 0<", "spools of 1 program; 1 program is not seen", "no consumer that is seen has one in hand", "last commit that is seen", "/metrics: it did not answer in time", ">7<"}, []string{">at least 10<", ">at most 20 s<", "1 program is not seen"}, "", "none is in hand"},
-		"half a collector": {[]peers.Peer{consumer, collector, ready("collector")}, []string{">at least 7<", ">at least 81<", "1 collector is seen; 1 program is not seen", "none is in hand", "spools of 1 program<"}, []string{">10<", ">20 s<"}, "at most", "last commit that is seen"},
-		"one of any kind":  {[]peers.Peer{idle, collector, {Address: "a", Why: "it refuses connections"}}, []string{">at least 7<", "the oldest in hand since at least 5 s"}, []string{">at least 0<"}, "never, at this pace", ""},
-		"all":              {[]peers.Peer{idle, collector}, []string{">7<", ">81<", "decisions received since", "the oldest in hand since 5 s"}, []string{">0<", "never, at this pace"}, "at least", "at least"},
-		"no pace of one":   {[]peers.Peer{consumer, {Address: "b", Facts: &peers.Facts{Program: "consumer"}}}, nil, []string{">at least 10<", ">at most 20 s<"}, "", ""},
+		"half a consumer":        {[]peers.Peer{consumer, collector, ready("consumer")}, []string{">at least 0<", "spools of 1 program; 1 program is not seen", "no consumer that is seen has one in hand", "last commit that is seen", "/metrics: it did not answer in time", ">7<"}, []string{">at least 10<", ">at most 20 s<", "1 program is not seen"}, "", "none is in hand"},
+		"half a collector":       {[]peers.Peer{consumer, collector, ready("collector")}, []string{">at least 7<", ">at least 81<", "1 collector is seen; 1 program is not seen", "none is in hand", "spools of 1 program<"}, []string{">10<", ">20 s<"}, "at most", "last commit that is seen"},
+		"one of any kind":        {[]peers.Peer{idle, collector, {Address: "a", Why: "it refuses connections"}}, []string{">at least 7<", "the oldest in hand since at least 5 s"}, []string{">at least 0<"}, "never, at this pace", ""},
+		"all":                    {[]peers.Peer{idle, collector}, []string{">7<", ">81<", "decisions received since", "the oldest in hand since 5 s"}, []string{">0<", "never, at this pace"}, "at least", "at least"},
+		"OPAs report":            {[]peers.Peer{idle, told}, []string{"24 decisions are LOST: OPA dropped them before a collector had them. 2 OPAs report to the collectors, the oldest report since 40 s. They hold 3 decisions. The newest upload of 1 OPA failed.<"}, nil, "", "at least"},
+		"an OPA reports":         {[]peers.Peer{idle, other}, []string{"1 OPA reports to the collectors, the oldest report since 50 s. They hold decisions of 900 B.<"}, nil, "", "LOST"},
+		"OPAs report to several": {[]peers.Peer{idle, told, other}, []string{"At least 24 decisions are LOST: OPA dropped them before a collector had them. At least 2 OPAs report to the collectors.<", ">82<"}, nil, "", "They hold"},
+		"no pace of one":         {[]peers.Peer{consumer, {Address: "b", Facts: &peers.Facts{Program: "consumer"}}}, nil, []string{">at least 10<", ">at most 20 s<"}, "", ""},
 	} {
 		w := newWorld(t, func(c *console.Config, _ *api.Config, _ *api.Ports) {
 			c.Sight.Peers = func(context.Context) []peers.Peer { return one.fleet }

@@ -37,6 +37,10 @@ type Facts struct {
 	// Received are all decisions that a collector found a home for, and Refused the uploads that it answered with an error,
 	// since the start. OPA sends either again if it got no answer.
 	Received, Refused *float64
+	// OPAs are those whose status updates came to a collector within the last hour, and OPAFailing those of which the newest upload
+	// failed. OPAWaiting and OPAWaitingBytes are what they hold. OPADropped are the decisions that they lost since the start.
+	OPAs, OPAFailing, OPAWaiting, OPAWaitingBytes, OPADropped *float64
+	OPASilent                                                 *float64 // seconds, of the one that is silent for longest
 	// StoredPace and TakenPace are Stored and Taken a second, since the look before; nil: there was none.
 	StoredPace, TakenPace *float64
 
@@ -88,6 +92,8 @@ func factsOf(body []byte) (*Facts, error) {
 		Oldest: m.most("docket_oldest_uncommitted_seconds"), Yielding: m.sum("docket_lane_yielding"),
 		Stored: m.sumOf("docket_records_total", "home", "row", "duplicate"), Taken: m.sumOf("docket_collector_decisions_total", "home", "topic"),
 		Received: m.sum("docket_collector_decisions_total"), Refused: m.sum("docket_collector_refused_total"),
+		OPAs: m.sum("docket_collector_opas"), OPAFailing: m.sum("docket_collector_opa_failing"), OPAWaiting: m.sum("docket_collector_opa_waiting_decisions"),
+		OPAWaitingBytes: m.sum("docket_collector_opa_waiting_bytes"), OPADropped: m.sum("docket_collector_opa_dropped_decisions_total"), OPASilent: m.sum("docket_collector_opa_silent_seconds"),
 	}
 	m.each("docket_build_info", func(of func(string) string, _ *dto.Metric) { f.Program, f.Version = of("program"), of("version") })
 	if at := m.sum("docket_last_commit_timestamp_seconds"); at != nil && *at > 0 && *at < math.MaxInt32*4 {

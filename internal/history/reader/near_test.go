@@ -36,7 +36,7 @@ func (b *both) Search(ctx context.Context, f reader.Filter, p reader.Page) (read
 	return found, err
 }
 
-// TestWhy_BothSidesAtOnce: a person waits for one search, not for one after another. What each side lacks is told.
+// TestWhy_BothSidesAtOnce: a person waits for one search, not for one after another. A gap on either side is told.
 func TestWhy_BothSidesAtOnce(t *testing.T) {
 	t.Parallel()
 	away := errors.New("away")

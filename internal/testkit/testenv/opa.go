@@ -36,6 +36,7 @@ type OPAOptions struct {
 	Token    string            // bearer token of the service; empty: none
 	Resource string            // path of uploads; default /logs
 	Bundle   *Bundle
+	Status   bool // status updates go to the service, too
 
 	Buffer       string // buffer_type: "size" or "event"; only in OPACurrent
 	BufferBytes  int64  // buffer_size_limit_bytes; default: no limit
@@ -146,10 +147,11 @@ func (options OPAOptions) config() map[string]any {
 	if options.Resource != "" {
 		logs["resource"] = options.Resource
 	}
-	config := map[string]any{
-		"labels": options.Labels, "services": services, "decision_logs": logs,
-		"status": map[string]any{"prometheus": true}, // without it OPA has no counters
+	status := map[string]any{"prometheus": true} // without it OPA has no counters
+	if options.Status {
+		status["service"] = "docket"
 	}
+	config := map[string]any{"labels": options.Labels, "services": services, "decision_logs": logs, "status": status}
 	if b := options.Bundle; b != nil {
 		services["bundles"] = map[string]any{"url": b.server.URL}
 		config["bundles"] = map[string]any{b.name: map[string]any{
