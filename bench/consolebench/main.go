@@ -36,6 +36,7 @@ import (
 	"docket/internal/postgres/ledgerdb"
 	"docket/internal/postgres/schema"
 	"docket/internal/postgres/store"
+	"docket/internal/record/subject"
 )
 
 // Goals of the pages.
@@ -135,6 +136,7 @@ func (b *bench) serve(ctx context.Context, d *db.DB, book *ledgerdb.Ledger) (sto
 		return nil, err
 	}
 	handler, err := api.New(api.Config{Lease: time.Minute, MaxInFlight: 64}, api.Ports{Book: book, Decisions: b.rows, States: b.rows, Calendar: b.calendar,
+		Question: reader.Question{Subject: subject.Spec{Kind: subject.RequestedByHost}}, // as a desk is set without DOCKET_READER_SUBJECT
 		Complete: &complete.Answers{Books: b.rows, Status: func(context.Context) complete.Status { return complete.Status{} }}}, api.Auth{Tokens: tokens}, zerolog.Nop())
 	if err != nil {
 		return nil, err

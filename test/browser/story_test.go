@@ -24,7 +24,7 @@ func TestStory_FromDenialToRetry(t *testing.T) {
 	s.start("collect", "DOCKET_COLLECTOR_ADDR="+uploads, "DOCKET_COLLECTOR_TOKENS=opa:"+opaToken).awaitReady()
 	s.start("consume").awaitReady()
 	desk := s.desk()
-	opa := testenv.StartOPA(t, testenv.OPAOptions{Service: "http://" + uploads, Token: opaToken, Bundle: testenv.ServeBundle(t, "shop", policies.Files, "r1")})
+	opa := testenv.StartOPA(t, testenv.OPAOptions{Service: "http://" + uploads, Token: opaToken, Bundle: testenv.ServeBundle(t, "shop", policies.Files, "r1"), Status: true})
 	b := chromium(t)
 	olga, adam := open(t, b, s.url, wide).login("operator"), open(t, b, s.url, wide).login("admin")
 
