@@ -97,6 +97,9 @@ func TestWhy_TurnBesideIt(t *testing.T) {
 			t.Errorf("%d neighbours: %d searches, want %d", neighbours, n, searches)
 		}
 	}
+	if x := ask(t, s, "d-3", reader.Question{Subject: spec(t, byIn), Neighbours: 3}); x.Since.Otherwise.DecisionID != "d-1" || x.Since.FirstID != "d-2" {
+		t.Errorf("one between: %+v", x.Since)
+	}
 	// It is right before.
 	if x := ask(t, s, "d-2", reader.Question{Subject: spec(t, byIn), Neighbours: 1}); x.Since.Otherwise.DecisionID != "d-1" || x.Since.FirstID != "d-2" || x.Since.SameInput == nil {
 		t.Errorf("%+v", x.Since)
