@@ -46,14 +46,18 @@ type layout struct {
 }
 
 // layoutSQL names the partitions and the days that were taken out. A policy on rows of the table is none on those of such a day.
+// The range of names is what the expression begins with: without it each question reads all of pg_class.
 const layoutSQL = `
 SELECT coalesce((SELECT md5(string_agg(inhrelid::text, ' ' ORDER BY inhrelid)) FROM pg_inherits WHERE inhparent = t.oid), ''),
-       array(SELECT c.oid::regclass::text FROM pg_class c WHERE ` + leavingWhereSQL + ` ORDER BY c.relname),
-       array(SELECT to_date(right(c.relname, 8), 'YYYYMMDD')::timestamp AT TIME ZONE 'UTC' FROM pg_class c WHERE ` + leavingWhereSQL + ` ORDER BY c.relname),
-       array(SELECT coalesce(has_table_privilege(c.oid, 'SELECT'), false) AND NOT row_security_active(t.oid) FROM pg_class c WHERE ` + leavingWhereSQL + ` ORDER BY c.relname)
-  FROM pg_class t WHERE t.oid = to_regclass('decision_logs')`
-
-const leavingWhereSQL = `c.relkind = 'r' AND c.relname ~ '^decision_logs_leaving_\d{8}$' AND NOT c.relispartition AND c.relnamespace = t.relnamespace`
+       coalesce(l.names, '{}'), coalesce(l.days, '{}'), coalesce(l.readable, '{}')
+  FROM pg_class t CROSS JOIN LATERAL (
+       SELECT array_agg(c.oid::regclass::text ORDER BY c.relname) AS names,
+              array_agg(to_date(right(c.relname, 8), 'YYYYMMDD')::timestamp AT TIME ZONE 'UTC' ORDER BY c.relname) AS days,
+              array_agg(coalesce(has_table_privilege(c.oid, 'SELECT'), false) AND NOT row_security_active(t.oid) ORDER BY c.relname) AS readable
+         FROM pg_class c
+        WHERE c.relname >= 'decision_logs_leaving_' AND c.relname < 'decision_logs_leavinga'
+          AND c.relkind = 'r' AND c.relname ~ '^decision_logs_leaving_\d{8}$' AND NOT c.relispartition AND c.relnamespace = t.relnamespace) l
+ WHERE t.oid = to_regclass('decision_logs')`
 
 // layout reads which tables have decisions now.
 func (r *Reader) layout(ctx context.Context) (l layout, err error) {
