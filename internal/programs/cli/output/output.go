@@ -296,9 +296,9 @@ func cellOf(v any) (string, error) {
 	return harmless(string(text)), nil
 }
 
-// harmless is a text that controls no terminal, and that no spreadsheet takes for a formula.
+// harmless is a text that controls no terminal, and that no spreadsheet takes for a formula. Some skip spaces before one.
 func harmless(s string) string {
-	if strings.TrimLeft(s, "=+-@\t\r\n＝＋－＠") != s {
+	if begin := strings.TrimLeft(s, " \u00a0\u3000"); strings.TrimLeft(begin, "=+-@\t\r\n＝＋－＠") != begin {
 		s = "'" + s
 	}
 	return term.Line(s)
