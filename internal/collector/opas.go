@@ -82,7 +82,7 @@ func (o *opas) hear(client string, s statusUpdate) {
 		line = line.Str("opa", s.id)
 	}
 	line.Float64("decisions", h.news).Float64("decisions_since_start", s.dropped).
-		Str(telemetry.KeyHint, "these decisions are lost: raise the limits of this OPA's decision_logs.reporting").Msg("OPA dropped decisions")
+		Str(telemetry.KeyHint, "these decisions are lost: raise the limits of this OPA's decision_logs.reporting").Msg("decisions dropped by OPA")
 	h.told, h.news = now, 0
 }
 

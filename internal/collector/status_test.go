@@ -127,7 +127,7 @@ func TestStatus_DropsAreCountedAndTold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		lines := func() int { return strings.Count(w.log.String(), "OPA dropped decisions") }
+		lines := func() int { return strings.Count(w.log.String(), "decisions dropped by OPA") }
 		for i, c := range []struct {
 			id             string
 			dropped        int
@@ -183,7 +183,7 @@ func TestStatus_HiddenNames(t *testing.T) {
 		c.Redact = rules
 	})
 	w.to(t, "/status/", updateOf("planted-name", 24, 0, ""))
-	if log := w.log.String(); !strings.Contains(log, "OPA dropped decisions") || strings.Contains(log, "planted-name") {
+	if log := w.log.String(); !strings.Contains(log, "decisions dropped by OPA") || strings.Contains(log, "planted-name") {
 		t.Error(log)
 	}
 }

@@ -53,7 +53,7 @@ func TestOPA_TellsItsDrops(t *testing.T) {
 			t.Errorf("%s is %v", series, n)
 		}
 	}
-	if !strings.Contains(collector.out.String(), "OPA dropped decisions") {
+	if !strings.Contains(collector.out.String(), "decisions dropped by OPA") {
 		t.Error("no line tells of the drops")
 	}
 	for _, opa := range opas {
