@@ -131,8 +131,17 @@ func TestNightArchive_KilledAtEachStep(t *testing.T) {
 			return strings.HasSuffix(r.URL.Path, suffix) && r.Method != http.MethodGet && r.Method != http.MethodHead
 		}
 	}
+	n.killedAtStorage("writing the marker", writes(".started"))
 	n.killedAtStorage("writing rows", writes(".parquet"))
 	n.killedAtStorage("writing the manifest", writes(".manifest.json"))
+	n.killedAtStorage("removing the files of the one before", func(r *http.Request) bool {
+		return strings.HasSuffix(r.URL.Path, ".started") && r.Method == http.MethodDelete
+	})
+	sealed := false
+	n.killedAtStorage("removing the marker of a whole archive", func(r *http.Request) bool {
+		sealed = sealed || writes(".manifest.json")(r)
+		return sealed && strings.HasSuffix(r.URL.Path, ".started") && r.Method == http.MethodDelete
+	})
 	n.killedAtStorage("reading back", func(r *http.Request) bool {
 		return strings.HasSuffix(r.URL.Path, ".parquet") && r.Method == http.MethodGet
 	})
@@ -169,6 +178,9 @@ func (n *nightArchive) archivedOnce() {
 		return out
 	}
 	run("archive", "verify", "--all")
+	if out := run("archive", "list"); strings.Contains(out, "not finished") || strings.Contains(out, "without a manifest") {
+		n.t.Errorf("files were left: %s", out)
+	}
 	args := []string{"verify", "--since", "1h"}
 	for _, dir := range n.places.SpoolDirs {
 		args = append(args, "--spool", dir)

@@ -112,9 +112,10 @@ func BrokenNames(err error) (names []string) {
 // Files are the files of archives in a listing. It tells what is missing without reading a file.
 type Files struct {
 	there map[string]bool
-	// Alone has the files that belong to no manifest, by the name of their archive: a killed run left them, or the manifest was
-	// removed.
+	// Alone has the files that belong to no manifest, by the name of their archive. They may be the only copy of decisions.
 	Alone map[string][]string
+	// Unfinished has those of archives that a run is writing, or was writing when it was killed. There may be none yet.
+	Unfinished map[string][]string
 }
 
 // ListFiles lists the files of archives of one table; day nil: of all days.
@@ -130,12 +131,22 @@ func ListFiles(ctx context.Context, shelf Shelf, table string, day *Day) (*Files
 			return nil, err
 		}
 	}
-	f := &Files{there: map[string]bool{}, Alone: map[string][]string{}}
+	f := &Files{there: map[string]bool{}, Alone: map[string][]string{}, Unfinished: map[string][]string{}}
 	for _, name := range slices.Concat(lists...) {
 		f.there[name] = true
 	}
 	for name := range f.there {
-		if archive := archiveOf(name); archive != "" && !f.there[archive+manifestSuffix] {
+		archive, marker := strings.CutSuffix(name, startedSuffix)
+		if !marker {
+			archive = archiveOf(name)
+		}
+		switch {
+		case archive == "" || f.there[archive+manifestSuffix]:
+		case marker:
+			f.Unfinished[archive] = append(f.Unfinished[archive], nil...)
+		case f.there[archive+startedSuffix]:
+			f.Unfinished[archive] = append(f.Unfinished[archive], name)
+		default:
 			f.Alone[archive] = append(f.Alone[archive], name)
 		}
 	}
@@ -146,10 +157,8 @@ func ListFiles(ctx context.Context, shelf Shelf, table string, day *Day) (*Files
 func (f *Files) Join(o *Files) {
 	maps.Copy(f.there, o.there)
 	maps.Copy(f.Alone, o.Alone)
+	maps.Copy(f.Unfinished, o.Unfinished)
 }
-
-// Orphans returns the archives of which there are files and no manifest, in order.
-func (f *Files) Orphans() []string { return slices.Sorted(maps.Keys(f.Alone)) }
 
 // Lacks returns the files of an archive that are missing.
 func (f *Files) Lacks(m *Manifest) (names []string) {

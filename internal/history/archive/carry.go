@@ -248,6 +248,13 @@ func (c *Carrier) Archive(ctx context.Context, day Day, keep bool) (done Archive
 		return done, err
 	}
 	defer s.Close()
+	left, err := leftOf(ctx, s, day) // before this run
+	if err != nil {
+		return done, err
+	}
+	if err := c.finish(ctx, s, day, left); err != nil {
+		return done, err
+	}
 	where, err := s.Where(ctx)
 	if err != nil {
 		return done, err
@@ -262,10 +269,6 @@ func (c *Carrier) Archive(ctx context.Context, day Day, keep bool) (done Archive
 		if err := s.Settle(ctx); err != nil {
 			return done, err
 		}
-	}
-	left, err := leftOf(ctx, s, day) // before this run
-	if err != nil {
-		return done, err
 	}
 	shape, err := s.Shape(ctx)
 	if err != nil {
@@ -344,6 +347,22 @@ func leftOf(ctx context.Context, s OpenDay, day Day) (*Left, error) {
 		return &Left{Day: day}, nil
 	}
 	return left, err
+}
+
+// finish ends what killed runs left of the day. left is nil if it is in the table.
+func (c *Carrier) finish(ctx context.Context, s OpenDay, day Day, left *Left) error {
+	source, err := s.Source(ctx)
+	if err != nil {
+		return err
+	}
+	var needed []string
+	if left != nil {
+		needed = left.Archives
+		if left.Forgotten != nil {
+			needed = slices.Concat(needed, left.Forgotten.Archives)
+		}
+	}
+	return finish(ctx, c.Shelf, c.Table.Name(), day, source.ID, needed)
 }
 
 // Needs are the archives of a day that a dropped day needs, by name.
@@ -457,28 +476,13 @@ func (c *Carrier) write(ctx context.Context, s OpenDay, shape Shape, day Day, pr
 	if err != nil {
 		return nil, err
 	}
-	generation, leftovers, err := next(ctx, c.Shelf, c.Table.Name(), day, source.ID)
-	if err != nil {
-		return nil, err
-	}
-	left, err := leftOf(ctx, s, day)
+	generation, err := next(ctx, c.Shelf, c.Table.Name(), day)
 	if err != nil {
 		return nil, err
 	}
 	before, broken := Whole(ctx, c.Shelf, c.Table.Name(), &day)
 	if err := notBroken(broken); err != nil {
 		return nil, err
-	}
-	// Files without a manifest are those of a killed run, or of an archive that lost its manifest. These may be the only copy of a
-	// decision, if the day left the table once. A restore takes the note of that back, but not the archives. So only files of a day
-	// that is not known to have left, and has no archive, are removed.
-	if left != nil || len(before) > 0 || broken != nil {
-		leftovers = nil
-	}
-	for _, name := range leftovers {
-		if err := c.Shelf.Remove(ctx, name); err != nil {
-			return nil, fmt.Errorf("remove %s: %w", name, err)
-		}
 	}
 	var attempt [4]byte
 	_, _ = rand.Read(attempt[:]) // never fails
@@ -490,6 +494,7 @@ func (c *Carrier) write(ctx context.Context, s OpenDay, shape Shape, day Day, pr
 	earlier := c.contained(ctx, before, source.ID)
 	defer earlier.stop()
 	w := newWriter(ctx, c.Shelf, m, c.Subject)
+	defer w.abandon()
 	if c.PartRows > 0 {
 		w.rows = c.PartRows
 	}
@@ -510,7 +515,6 @@ func (c *Carrier) write(ctx context.Context, s OpenDay, shape Shape, day Day, pr
 		err = w.end()
 	}
 	if err != nil {
-		w.abandon()
 		return nil, err
 	}
 	if prove && facts.Total != w.total {
@@ -519,10 +523,9 @@ func (c *Carrier) write(ctx context.Context, s OpenDay, shape Shape, day Day, pr
 	m.Files, m.Rows, m.Hash = append(m.Files, w.files...), w.total.Rows, w.total.Hash()
 	m.FirstTS, m.LastTS, m.CreatedAt = facts.FirstTS, facts.LastTS, c.Now().UTC()
 	m.Supersedes = earlier.names()
-	// Check that the day is still locked. After a lost connection another process could take these files for
-	// leftovers.
+	// Check that the day is still locked. After a lost connection another process could have removed these files.
 	if _, err := s.Source(ctx); err != nil {
 		return nil, err
 	}
-	return m, seal(ctx, c.Shelf, m)
+	return m, w.seal(m)
 }

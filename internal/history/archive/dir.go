@@ -67,7 +67,7 @@ func (d *dir) put(ctx context.Context, name string, r io.Reader) error {
 	if err := makeDir(filepath.Dir(target)); err != nil {
 		return err
 	}
-	beside := target + tmpSuffix
+	beside := besides(target)
 	if err := os.Remove(beside); err != nil && !errors.Is(err, fs.ErrNotExist) { // left by a killed process
 		return err
 	}
@@ -172,13 +172,24 @@ func (d *dir) Remove(_ context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.Remove(path); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
+	removed := false
+	for _, path := range []string{besides(path), path} { // a killed Put leaves the first
+		err := os.Remove(path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return shelved(err)
 		}
-		return shelved(err)
+		removed = removed || err == nil
+	}
+	if !removed {
+		return nil
 	}
 	return shelved(syncDir(filepath.Dir(path)))
+}
+
+// besides returns the name of the temporary file of a file. Engines that read a folder leave out names with a dot.
+func besides(path string) string {
+	folder, base := filepath.Split(path)
+	return folder + "." + base + tmpSuffix
 }
 
 // makeDir makes missing directories and syncs each parent. A power cut that removes a directory would remove its

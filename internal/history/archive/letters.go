@@ -100,12 +100,12 @@ func (c *LettersCarrier) Archive(ctx context.Context, day Day) (done LettersArch
 		return done, err
 	}
 	defer s.Close()
-	left, err := s.Waiting(ctx)
-	if err != nil || left == 0 {
+	source, err := c.finish(ctx, s, day)
+	if err != nil {
 		return done, err
 	}
-	source, err := s.Source(ctx)
-	if err != nil {
+	left, err := s.Waiting(ctx)
+	if err != nil || left == 0 {
 		return done, err
 	}
 	c.tell(StepOpened)
@@ -128,6 +128,15 @@ func (c *LettersCarrier) Archive(ctx context.Context, day Day) (done LettersArch
 		return done, err
 	}
 	return done, &CannotError{fmt.Sprintf("%d dead letters of the day are not what was archived", left), "they were changed meanwhile: run it again"}
+}
+
+// finish ends what killed runs left of the day, and returns the source.
+func (c *LettersCarrier) finish(ctx context.Context, s LettersSession, day Day) (Source, error) {
+	source, err := s.Source(ctx)
+	if err != nil {
+		return source, err
+	}
+	return source, finish(ctx, c.Shelf, LettersName, day, source.ID, nil)
 }
 
 func (c *LettersCarrier) tell(s Step) {
@@ -183,7 +192,7 @@ func (c *LettersCarrier) Keep(ctx context.Context, day Day, read func(each func(
 		return "", 0, err
 	}
 	defer s.Close()
-	source, err := s.Source(ctx)
+	source, err := c.finish(ctx, s, day)
 	if err != nil {
 		return "", 0, err
 	}
@@ -212,14 +221,9 @@ var errNoLines = errors.New("there are no lines")
 
 // write makes a new archive of lines.
 func (c *LettersCarrier) write(ctx context.Context, s LettersSession, source Source, day Day, read func(each func(line []byte) error) error) (*Manifest, error) {
-	generation, leftovers, err := next(ctx, c.Shelf, LettersName, day, source.ID)
+	generation, err := next(ctx, c.Shelf, LettersName, day)
 	if err != nil {
 		return nil, err
-	}
-	for _, name := range leftovers {
-		if err := c.Shelf.Remove(ctx, name); err != nil {
-			return nil, fmt.Errorf("remove %s: %w", name, err)
-		}
 	}
 	var attempt [4]byte
 	_, _ = rand.Read(attempt[:]) // never fails
@@ -229,6 +233,7 @@ func (c *LettersCarrier) write(ctx context.Context, s LettersSession, source Sou
 	}
 	c.tell(StepReading)
 	w := newWriter(ctx, c.Shelf, m, subject.Spec{})
+	defer w.abandon()
 	if c.PartRows > 0 {
 		w.rows = c.PartRows
 	}
@@ -240,16 +245,14 @@ func (c *LettersCarrier) write(ctx context.Context, s LettersSession, source Sou
 		err = errNoLines
 	}
 	if err != nil {
-		w.abandon()
 		return nil, err
 	}
 	m.Files, m.Rows, m.Hash, m.CreatedAt = append(m.Files, w.files...), w.total.Rows, w.total.Hash(), c.Now().UTC()
-	// Check that the day is still locked. After a lost connection another process could take these files for
-	// leftovers.
+	// Check that the day is still locked. After a lost connection another process could have removed these files.
 	if _, err := s.Source(ctx); err != nil {
 		return nil, err
 	}
-	return m, seal(ctx, c.Shelf, m)
+	return m, w.seal(m)
 }
 
 // LettersRestored is the result for the archives of a day.

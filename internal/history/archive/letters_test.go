@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -246,28 +244,6 @@ func TestLetters_WhatIsNotReadBackIsNotArchived(t *testing.T) {
 	}}
 	if done, err := c.Archive(t.Context(), lettersDay); err != nil || done.Letters != 2500 || done.Reused || !strings.Contains(done.Archives[0], "-002-") {
 		t.Fatalf("%+v, %v", done, err)
-	}
-}
-
-// TestLetters_LeftoversGo: files of a killed run without a manifest do not count as an archive.
-func TestLetters_LeftoversGo(t *testing.T) {
-	t.Parallel()
-	c, _, dir := carrying(t, "a")
-	mine, others := "dead_letters-2026-08-01-001-3f9a2c-00000001.0001.jsonl.gz", "dead_letters-2026-08-01-001-aaaaaa-00000001.0001.jsonl.gz"
-	for _, name := range []string{mine, others} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("half"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	done, err := c.Archive(t.Context(), lettersDay)
-	if err != nil || !strings.HasPrefix(done.Archives[0], "dead_letters-2026-08-01-002-3f9a2c-") {
-		t.Fatalf("%+v, %v", done, err)
-	}
-	if _, err := os.Stat(filepath.Join(dir, mine)); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the leftover is there: %v", err)
-	}
-	if _, err := os.Stat(filepath.Join(dir, others)); err != nil {
-		t.Errorf("another database's is gone: %v", err)
 	}
 }
 

@@ -201,51 +201,26 @@ func Superseded(all []*Manifest) map[string]bool {
 	return names
 }
 
-// next returns the generation for a new archive of the day, and the files of unfinished archives of the same source. Files
-// from before an archive with a manifest are not among them, as they may belong to an archive that lost its manifest.
-func next(ctx context.Context, shelf Shelf, table string, day Day, source string) (generation int, leftovers []string, err error) {
-	names, err := shelf.List(ctx, prefix(table, &day))
-	if err != nil {
-		return 0, nil, err
-	}
-	folder := Folder(table, day)
-	more, err := shelf.List(ctx, folder+prefix(table, &day))
-	if err != nil {
-		return 0, nil, err
-	}
-	names = append(names, more...)
-	whole, newest := map[string]bool{}, 0
-	for _, name := range names {
-		base, ok := strings.CutSuffix(name, manifestSuffix)
-		if !ok {
-			continue
+// next returns the generation for a new archive of the day.
+func next(ctx context.Context, shelf Shelf, table string, day Day) (generation int, err error) {
+	generation = 1
+	for _, start := range []string{prefix(table, &day), Folder(table, day) + prefix(table, &day)} {
+		names, err := shelf.List(ctx, start)
+		if err != nil {
+			return 0, err
 		}
-		whole[base] = true
-		if of := nameForm.FindStringSubmatch(name); of != nil && of[4] == source {
-			n, err := strconv.Atoi(of[3])
-			if err != nil {
+		for _, name := range names {
+			_, base := cutFolder(name)
+			of := nameForm.FindStringSubmatch(base)
+			if of == nil {
 				continue
 			}
-			newest = max(newest, n)
+			if n, err := strconv.Atoi(of[3]); err == nil {
+				generation = max(generation, n+1)
+			}
 		}
 	}
-	generation = 1
-	for _, name := range names {
-		of := nameForm.FindStringSubmatch(strings.TrimPrefix(name, folder))
-		if of == nil {
-			continue
-		}
-		n, err := strconv.Atoi(of[3])
-		if err != nil {
-			continue
-		}
-		base := strings.TrimSuffix(of[0], of[5])
-		if of[5] != manifestSuffix && of[4] == source && !whole[base] && n > newest {
-			leftovers = append(leftovers, name)
-		}
-		generation = max(generation, n+1)
-	}
-	return generation, leftovers, nil
+	return generation, nil
 }
 
 // archiveOf returns the archive of a file; empty: the name is not that of one.

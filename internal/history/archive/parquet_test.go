@@ -42,34 +42,23 @@ func parquet(t *testing.T, shelf Shelf, lines []string) *Manifest {
 		t.Fatal(err)
 	}
 	m.Files, m.Rows, m.Hash = w.files, w.total.Rows, w.total.Hash()
-	if err := seal(t.Context(), shelf, m); err != nil {
+	if err := w.seal(m); err != nil {
 		t.Fatal(err)
 	}
 	return m
 }
 
-// A killed run leaves files in the day's folder, and the next run removes them.
-func TestParquet_LeftoversAreFound(t *testing.T) {
+// An archive without its manifest keeps its generation, by the files in the day's folder.
+func TestParquet_FilesHaveAGeneration(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()
 	shelf := Dir(path)
 	m := parquet(t, shelf, fewLines(50))
-	day, err := ParseDay(m.Day)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n, left, err := next(t.Context(), shelf, m.Table, day, "abcdef"); n != 2 || len(left) != 0 || err != nil {
-		t.Errorf("%d, %v, %v", n, left, err)
-	}
 	if err := os.Remove(filepath.Join(path, m.Name()+manifestSuffix)); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{m.Files[0].Name, m.Files[1].Name}
-	if n, left, err := next(t.Context(), shelf, m.Table, day, "abcdef"); n != 2 || !slices.Equal(left, want) || err != nil {
-		t.Errorf("%d, %v, %v", n, left, err)
-	}
-	if _, left, err := next(t.Context(), shelf, m.Table, day, "fedcba"); len(left) != 0 || err != nil {
-		t.Errorf("files of another database would be removed: %v, %v", left, err)
+	if n, err := next(t.Context(), shelf, m.Table, dayNamed(t, m.Day)); n != 2 || err != nil {
+		t.Errorf("%d, %v", n, err)
 	}
 }
 

@@ -114,61 +114,6 @@ func TestCarrier_NeedsBrokenArchives(t *testing.T) {
 	}
 }
 
-// Files without a manifest can be the only copy of decisions. They are removed only if a killed run must have left them.
-func TestCarrier_LeftoversThatStay(t *testing.T) {
-	t.Parallel()
-	day := dayNamed(t, "2026-03-04")
-	name := func(generation int) string {
-		return (&Manifest{Table: "decision_logs", Day: day.String(), Generation: generation, Source: Source{ID: "abcdef"}, Attempt: "00000000"}).Name()
-	}
-	other := "decision_logs-2026-03-04-009-abcdef-11111111"
-	for what, c := range map[string]struct {
-		left  *Left
-		whole []int // generations that have a manifest
-		stays bool
-	}{
-		"never left":                             {nil, nil, false},
-		"restored, perhaps in part":              {nil, []int{2}, true},
-		"restored, perhaps without the last":     {nil, []int{4}, true},
-		"needed":                                 {&Left{Archives: []string{name(3)}}, nil, true},
-		"others are needed":                      {&Left{Archives: []string{other}}, nil, true},
-		"not known":                              {&Left{}, nil, true},
-		"not known, and a later one is":          {&Left{Archives: []string{name(4)}}, []int{4}, true},
-		"others are needed, and one is below it": {&Left{Archives: []string{name(2)}}, []int{2}, true},
-		"may not be read":                        {nil, nil, true},
-		"given up":                               {&Left{Archives: []string{}, Forgotten: &Forgotten{Archives: []string{name(3)}}}, nil, true},
-	} {
-		for _, lines := range []bool{true, false} {
-			shelf := Dir(t.TempDir())
-			leftover := &Manifest{Format: FormatParquet, Table: "decision_logs", Day: day.String(), Generation: 3, Source: Source{ID: "abcdef"}, Attempt: "00000000"}
-			if lines {
-				leftover.Format = FormatLines
-			}
-			if err := shelf.Put(t.Context(), leftover.partName(1), strings.NewReader("x")); err != nil {
-				t.Fatal(err)
-			}
-			for _, generation := range c.whole {
-				m := &Manifest{Format: FormatLines, Table: "decision_logs", Day: day.String(), Generation: generation, Source: Source{ID: "abcdef"}, Attempt: "00000000", Hash: Total{}.Hash(), Files: []File{}}
-				if err := seal(t.Context(), shelf, m); err != nil {
-					t.Fatal(err)
-				}
-			}
-			table := &stepping{where: Attached, lines: fewLines(5), left: c.left}
-			if what == "may not be read" {
-				table.unread = ErrLeftUnread
-			}
-			carrier := Carrier{Table: table, Shelf: shelf, By: "desk", Docket: "test", Now: time.Now, Lines: lines}
-			if _, err := carrier.Archive(t.Context(), day, true); err != nil {
-				t.Fatalf("%s: %v", what, err)
-			}
-			names, err := shelf.List(t.Context(), leftover.partName(1))
-			if err != nil || (len(names) == 1) != c.stays {
-				t.Errorf("%s, lines %t: %v, %v", what, lines, names, err)
-			}
-		}
-	}
-}
-
 func TestOnce_EachDay(t *testing.T) {
 	t.Parallel()
 	a, _ := ParseDay("2026-03-04")

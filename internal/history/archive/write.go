@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"strings"
+	"time"
 
 	"github.com/klauspost/compress/gzip"
 
@@ -41,9 +43,12 @@ type writer struct {
 	encode func(to io.Writer) (encoder, error) // its form
 
 	rows, bytes int64 // limits of a part
+	marker      string
+	marked      bool // it may be there
 	files       []File
 	total       Total
 	part        *part
+	stays       bool // nothing is removed: the archive may be complete, or the storage may store one more part of it
 }
 
 // part is a file that is being written.
@@ -67,7 +72,7 @@ type encoder interface {
 // newWriter writes the parts of an archive in the format of its manifest. by says how the subject of a decision is
 // found. Only Parquet has it.
 func newWriter(ctx context.Context, shelf Shelf, m *Manifest, by subject.Spec) *writer {
-	w := &writer{ctx: ctx, shelf: shelf, file: m.partName, rows: partRows, bytes: partBytes, encode: zipped}
+	w := &writer{ctx: ctx, shelf: shelf, marker: m.Name() + startedSuffix, file: m.partName, rows: partRows, bytes: partBytes, encode: zipped}
 	if m.Format == FormatParquet {
 		w.rows, w.bytes = parquetRows, parquetBytes
 		w.encode = func(to io.Writer) (encoder, error) {
@@ -118,6 +123,12 @@ func (w *writer) line(line []byte) error {
 }
 
 func (w *writer) begin() error {
+	if !w.marked {
+		w.marked = true
+		if err := w.shelf.Put(w.ctx, w.marker, strings.NewReader(startedText)); err != nil {
+			return fmt.Errorf("write %s: %w", w.marker, err)
+		}
+	}
 	r, pipe := io.Pipe()
 	p := &part{name: w.file(len(w.files) + 1), pipe: pipe, stored: sha256.New(), content: sha256.New(), put: make(chan error, 1)}
 	p.file.Name = p.name
@@ -152,6 +163,7 @@ func (w *writer) end() error {
 	_ = p.pipe.Close()
 	w.part = nil
 	if err := <-p.put; err != nil {
+		w.stays = true
 		return fmt.Errorf("write %s: %w", p.name, err)
 	}
 	if whole, ok := p.rows.(*columnar.Writer); ok {
@@ -173,14 +185,44 @@ func (w *writer) broken(err error) error {
 	return fmt.Errorf("write %s: %w", p.name, err)
 }
 
-// abandon ends the present part, so that nothing of it is stored under its name.
+// abandon ends an archive that was not sealed. The present part is not stored under its name. Then the other parts and the
+// marker are removed. If that fails, the next run does it.
 func (w *writer) abandon() {
 	if w.part != nil {
 		_ = w.broken(errAbandoned)
 	}
+	if w.stays || !w.marked {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), abandonTime)
+	defer cancel()
+	for _, f := range w.files {
+		if w.shelf.Remove(ctx, f.Name) != nil {
+			return
+		}
+	}
+	_ = w.shelf.Remove(ctx, w.marker)
 }
 
+// abandonTime limits how long a run that failed removes its files.
+const abandonTime = 5 * time.Second
+
 var errAbandoned = errors.New("given up")
+
+// seal writes the manifest, which completes the archive. Then it removes the marker. The archive may be relied upon when both
+// are done: until then it may lose its files if its manifest is lost.
+func (w *writer) seal(m *Manifest) error {
+	w.stays = true
+	if err := seal(w.ctx, w.shelf, m); err != nil {
+		return err
+	}
+	if w.marked {
+		if err := w.shelf.Remove(w.ctx, w.marker); err != nil {
+			return fmt.Errorf("remove %s: %w", w.marker, err)
+		}
+	}
+	return nil
+}
 
 // counter counts bytes.
 type counter int64
@@ -190,7 +232,7 @@ func (c *counter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// seal writes the manifest, which completes the archive.
+// seal writes the manifest.
 func seal(ctx context.Context, shelf Shelf, m *Manifest) error {
 	b, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {

@@ -115,6 +115,8 @@ func kind(name string) string {
 		return "application/json"
 	case strings.HasSuffix(name, ".parquet"):
 		return "application/vnd.apache.parquet"
+	case strings.HasSuffix(name, ".started"):
+		return "text/plain"
 	}
 	return "application/gzip"
 }

@@ -3,6 +3,7 @@ package archive
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"docket/internal/history/archive"
@@ -86,7 +87,10 @@ func more(n int) string {
 
 // alone tells of files without a manifest.
 func (b *base) alone(l lacks) {
-	for _, name := range l.files.Orphans() {
-		b.Tell("%s of archive %s without a manifest: a run is writing it, a killed run left it, or the manifest was removed\n", term.Counted(int64(len(l.files.Alone[name])), "file"), name)
+	for _, name := range slices.Sorted(maps.Keys(l.files.Unfinished)) {
+		b.Tell("archive %s is not finished, and has %s: a run is writing it, or was killed; the next run of the day removes what a killed one left\n", name, term.Counted(int64(len(l.files.Unfinished[name])), "file"))
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.files.Alone)) {
+		b.Tell("%s of archive %s without a manifest: it was removed, or a run of an earlier release was killed; no run removes them\n", term.Counted(int64(len(l.files.Alone[name])), "file"), name)
 	}
 }

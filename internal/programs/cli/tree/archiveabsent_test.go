@@ -138,16 +138,21 @@ func TestArchive_DayLeavesMeanwhile(t *testing.T) {
 	}
 }
 
-// Files of a killed first run are told, although no day left the table and none has a manifest.
-func TestArchive_KilledFirstRunIsTold(t *testing.T) {
+// Files without a manifest are told, although no day left the table: those of a run that was killed, and those that can be the only copy.
+func TestArchive_FilesWithoutAManifestAreTold(t *testing.T) {
 	t.Parallel()
 	dir := archive.Dir(t.TempDir())
-	const name = "decision_logs-2026-08-01-001-3f9a2c-00000000"
-	if err := dir.Put(t.Context(), "decision_logs/day=2026-08-01/"+name+".0001.parquet", strings.NewReader("x")); err != nil {
-		t.Fatal(err)
+	const killed, begun, lost = "decision_logs-2026-08-01-001-3f9a2c-00000000", "decision_logs-2026-08-02-001-3f9a2c-00000000", "dead_letters-2026-08-01-001-3f9a2c-00000000"
+	for _, file := range []string{killed + ".started", "decision_logs/day=2026-08-01/" + killed + ".0001.parquet", begun + ".started", lost + ".0001.jsonl.gz"} {
+		if err := dir.Put(t.Context(), file, strings.NewReader("x")); err != nil {
+			t.Fatal(err)
+		}
 	}
 	w := &world{days: young{}, shelf: dir}
-	if r := w.call("archive", "list", "--from", "x"); r.code != 0 || !strings.Contains(r.err, "1 file of archive "+name+" without a manifest") {
+	want := "archive " + killed + " is not finished, and has 1 file: a run is writing it, or was killed; the next run of the day removes what a killed one left\n" +
+		"archive " + begun + " is not finished, and has 0 files: a run is writing it, or was killed; the next run of the day removes what a killed one left\n" +
+		"1 file of archive " + lost + " without a manifest: it was removed, or a run of an earlier release was killed; no run removes them\n"
+	if r := w.call("archive", "list", "--from", "x"); r.code != 0 || !strings.Contains(r.err, want) {
 		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
 	}
 }

@@ -1,0 +1,82 @@
+package archive
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// startedSuffix ends the name of a marker. A run writes it before the first file of an archive, and removes it behind the
+// manifest. It is beside the manifests, where no engine looks for rows.
+const startedSuffix = ".started"
+
+const startedText = "A run of docket archive is writing this archive, or was killed. The next run of the day removes this file.\n"
+
+// finish ends what killed runs of the same database left of a day: markers, and the files of archives without a manifest.
+// An archive with a marker may lose its files, so it has to run before the first archive of the day is relied upon: before
+// a day is dropped, or letters are noted. needed are archives that were relied upon. They keep their files, as a copy
+// of the place can have their marker back. Files without a marker stay: their archive may have lost its manifest.
+// The day is locked. It may be killed at any point and run again.
+func finish(ctx context.Context, shelf Shelf, table string, day Day, source string, needed []string) error {
+	names, err := shelf.List(ctx, prefix(table, &day))
+	if err != nil {
+		return err
+	}
+	for _, marker := range names {
+		archive, ok := strings.CutSuffix(marker, startedSuffix)
+		if of := nameForm.FindStringSubmatch(archive + manifestSuffix); !ok || of == nil || of[4] != source {
+			continue
+		}
+		if !slices.Contains(names, archive+manifestSuffix) && !slices.Contains(needed, archive) {
+			if err := removeFiles(ctx, shelf, table, day, archive); err != nil {
+				return err
+			}
+		}
+		if err := shelf.Remove(ctx, marker); err != nil {
+			return fmt.Errorf("remove %s: %w", marker, err)
+		}
+	}
+	return nil
+}
+
+// removeFiles removes the parts of an archive. A directory may have the beginning of one more.
+func removeFiles(ctx context.Context, shelf Shelf, table string, day Day, archive string) error {
+	for _, start := range []string{archive, Folder(table, day) + archive} {
+		names, err := shelf.List(ctx, start+".")
+		if err != nil {
+			return err
+		}
+		names = slices.DeleteFunc(names, func(name string) bool { return partOf(name) == 0 })
+		last := 0
+		for _, name := range names {
+			last = max(last, partOf(name))
+		}
+		suffix := linesSuffix
+		if start != archive {
+			suffix = parquetSuffix
+		}
+		for _, name := range append([]string{fmt.Sprintf("%s.%04d%s", start, last+1, suffix)}, names...) {
+			if err := shelf.Remove(ctx, name); err != nil {
+				return fmt.Errorf("remove %s: %w", name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// partOf returns the number of a part, from 1; 0: the name is not that of one.
+func partOf(file string) int {
+	_, base := cutFolder(file)
+	of := nameForm.FindStringSubmatch(base)
+	if of == nil {
+		return 0
+	}
+	number, _, _ := strings.Cut(of[5][1:], ".")
+	n, err := strconv.Atoi(number)
+	if err != nil {
+		return 0
+	}
+	return n
+}
