@@ -232,7 +232,7 @@ func (k *tracking) Put(ctx context.Context, name string, r io.Reader) error {
 }
 
 func (k *tracking) Remove(ctx context.Context, name string) error {
-	if err := k.do("remove " + name); err != nil {
+	if err := errors.Join(ctx.Err(), k.do("remove "+name)); err != nil {
 		return err
 	}
 	return k.Shelf.Remove(ctx, name)
