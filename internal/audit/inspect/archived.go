@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -34,6 +35,16 @@ func (s *System) archivedRows(ctx context.Context, lacks []*verify.Decision, ev 
 		return slices.ContainsFunc(found, func(d reader.Decision) bool { return reader.SpotOf(d) == at })
 	})
 	if len(of) > 0 && s.days.None() {
+		// Without the place of the archives the notes say which days nobody needs. A login that may not read them has none.
+		if left, err := table.Left(ctx); err == nil {
+			days, told := givenUp(left, of)
+			gaps, ev.Forgotten = append(gaps, told...), append(ev.Forgotten, forgotten(lacks, found, days)...)
+			of = slices.DeleteFunc(of, func(at reader.Spot) bool { _, is := days[archive.DayOf(at.Time)]; return is })
+		} else if ctx.Err() != nil {
+			return err
+		}
+	}
+	if len(of) > 0 && s.days.None() {
 		if maybe, err := table.MayBeArchived(ctx); err != nil || maybe {
 			gaps = append(gaps, reader.Gap{Name: "archives", Why: "DOCKET_ARCHIVE_TO is not set, and days were archived or removed"})
 		}
@@ -62,6 +73,26 @@ func (s *System) archivedRows(ctx context.Context, lacks []*verify.Decision, ev 
 		told(g.String() + ": its decisions count as lost")
 	}
 	return nil
+}
+
+// givenUp returns the days of decisions that were given up on purpose, and says so. A day that was archived again needs that
+// archive, and is not among them.
+func givenUp(left []archive.Left, of []reader.Spot) (days map[archive.Day]time.Time, told []reader.Gap) {
+	sought := map[archive.Day]bool{}
+	for _, at := range of {
+		sought[archive.DayOf(at.Time)] = true
+	}
+	days = map[archive.Day]time.Time{}
+	for _, l := range left { // in order
+		if f := l.Forgotten; f != nil && len(l.Archives) == 0 && sought[l.Day] {
+			days[l.Day] = f.At
+			told = append(told, reader.Gap{Name: "archives", Why: l.String() + " was " + f.String(), Forgotten: true})
+		}
+	}
+	if n := len(told); n > 1 {
+		told = []reader.Gap{{Name: "archives", Why: fmt.Sprintf("%d days were forgotten on purpose: docket archive days says by whom, and why", n), Forgotten: true}}
+	}
+	return days, told
 }
 
 // forgotten returns the decisions that were not found and are of days that were given up on purpose. One whose record came

@@ -3,13 +3,9 @@ package inspect
 import (
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"docket/internal/audit/verify"
 	"docket/internal/record/envelope"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestParseQuery(t *testing.T) {
 	t.Parallel()

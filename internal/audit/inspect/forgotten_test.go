@@ -40,3 +40,35 @@ func TestForgotten_OnlyOfThatDay(t *testing.T) {
 		t.Errorf("forgotten: %v", of)
 	}
 }
+
+// TestGivenUp_ByNotesAlone: without the archives, the notes say which days of the decisions nobody needs any more.
+func TestGivenUp_ByNotesAlone(t *testing.T) {
+	t.Parallel()
+	noon := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
+	day := func(n int) archive.Day { return archive.DayOf(noon.AddDate(0, 0, n)) }
+	note := &archive.Forgotten{At: noon.AddDate(0, 2, 0), By: "mara", Reason: "over"}
+	left := []archive.Left{
+		{Day: day(0), Forgotten: note, Archives: []string{}}, {Day: day(1), Archives: []string{}}, {Day: day(2), Forgotten: note, Archives: []string{"later"}},
+		{Day: day(3), Forgotten: note}, {Day: day(4), Forgotten: note},
+	}
+	spot := func(n int) reader.Spot { return reader.Spot{ID: "d", Time: noon.AddDate(0, 0, n)} }
+	for _, c := range []struct {
+		of   []reader.Spot
+		days []archive.Day
+		told []string
+	}{
+		{[]reader.Spot{spot(0), spot(1), spot(2)}, []archive.Day{day(0)}, []string{"archives: 2026-08-01 was forgotten on purpose by mara at 2026-10-01T12:00:00Z: over"}},
+		{[]reader.Spot{spot(0), spot(0), spot(3)}, []archive.Day{day(0), day(3)}, []string{"archives: 2 days were forgotten on purpose: docket archive days says by whom, and why"}},
+		{[]reader.Spot{spot(1), spot(9)}, nil, nil},
+	} {
+		days, told := givenUp(left, c.of)
+		if len(days) != len(c.days) || !slices.Equal(reader.GapTexts(told), c.told) || reader.Lacking(told) {
+			t.Errorf("%v, %q", days, reader.GapTexts(told))
+		}
+		for _, d := range c.days {
+			if days[d] != note.At {
+				t.Errorf("%s is not among %v", d, days)
+			}
+		}
+	}
+}

@@ -67,6 +67,7 @@ func TestForget_RefusesWhatIsNotGone(t *testing.T) {
 		"never left":               {gone{where: Nowhere, stays: true}, empty, "did not leave"},
 		"archived":                 {gone{where: Nowhere}, with(name + ".manifest.json"), "is not gone"},
 		"a file, and no manifest":  {gone{where: Nowhere}, with("decision_logs/day=2026-03-04/" + name + ".0001.parquet"), "is not gone"},
+		"a run was killed":         {gone{where: Nowhere}, with(name + ".started"), "is not gone"},
 		"another day is archived":  {gone{where: Nowhere}, with(strings.Replace(name, "03-04", "03-05", 1) + ".manifest.json"), ""},
 		"no directory":             {gone{where: Nowhere}, Dir(filepath.Join(t.TempDir(), "mount")), "not known whether an archive has the day"},
 		"storage away":             {gone{where: Nowhere}, unlisted{}, "not known whether an archive has the day"},
