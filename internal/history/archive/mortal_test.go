@@ -54,7 +54,7 @@ func (m *Mortal) does() (done, lives bool) {
 func (m *Mortal) Put(ctx context.Context, name string, r io.Reader) error {
 	was := m.Dead()
 	done, lives := m.does()
-	if !was && !done && m.When == "within" && partOf(name) > 0 {
+	if !was && !done && m.When == "within" && !strings.HasSuffix(name, startedSuffix) {
 		beside := besides(filepath.Join(m.Dir, filepath.FromSlash(name)))
 		if err := errors.Join(os.MkdirAll(filepath.Dir(beside), 0o700), os.WriteFile(beside, []byte("half"), 0o600)); err != nil {
 			return err

@@ -33,6 +33,10 @@ func finish(ctx context.Context, shelf Shelf, table string, day Day, source stri
 			if err := removeFiles(ctx, shelf, table, day, archive); err != nil {
 				return err
 			}
+			// A run that lost the lock may write its manifest meanwhile. It would name files that are gone.
+			if err := shelf.Remove(ctx, archive+manifestSuffix); err != nil {
+				return fmt.Errorf("remove %s%s: %w", archive, manifestSuffix, err)
+			}
 		}
 		if err := shelf.Remove(ctx, marker); err != nil {
 			return fmt.Errorf("remove %s: %w", marker, err)

@@ -359,6 +359,29 @@ func TestUnfinished_LostLock(t *testing.T) {
 	}
 }
 
+// A run that lost its lock can write its manifest while another one removes its files. That manifest goes, too.
+func TestUnfinished_ManifestComesLate(t *testing.T) {
+	t.Parallel()
+	day, dir := dayNamed(t, "2026-03-04"), t.TempDir()
+	m := &Manifest{Format: FormatParquet, Table: "decision_logs", Day: day.String(), Generation: 1, Source: Source{ID: "abcdef"}, Attempt: "00000000", Hash: Total{}.Hash(), Files: []File{}}
+	unfinished(t, Dir(dir), m, true)
+	shelf := &tracking{Shelf: Dir(dir)}
+	shelf.at = func(did string) error {
+		if did == "remove "+m.partName(2) {
+			return seal(t.Context(), Dir(dir), m)
+		}
+		return nil
+	}
+	c, table := archiving(shelf, false, nil, fewLines(5))
+	if done, err := c.Archive(t.Context(), day, false); err != nil || !slices.Equal(table.needs.Archives, []string{done.Archive}) {
+		t.Errorf("%v, needs %v", err, table.needs)
+	}
+	NothingLeft(t, dir, "decision_logs", nil)
+	if slices.Contains(AllFiles(t, dir), m.Name()+manifestSuffix) {
+		t.Error("the manifest is there")
+	}
+}
+
 // An archive without rows has no file, and needs no marker.
 func TestUnfinished_NoRows(t *testing.T) {
 	t.Parallel()
