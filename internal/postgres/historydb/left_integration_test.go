@@ -5,6 +5,7 @@ package historydb_test
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -370,5 +371,56 @@ func TestForget_AgainAfterLateDecisions(t *testing.T) {
 			t.Errorf("%s: %v", reason, absent)
 		}
 		a.rows(100*len(all), 3)
+	}
+}
+
+// refusing is a shelf that does not say whether it stored files of some name.
+type refusing struct {
+	archive.Shelf
+	suffix string
+}
+
+func (r refusing) Put(ctx context.Context, name string, from io.Reader) error {
+	err := r.Shelf.Put(ctx, name, from)
+	if err == nil && strings.HasSuffix(name, r.suffix) {
+		err = errors.New("no answer")
+	}
+	return err
+}
+
+// TestLeft_KilledLateRun: the files of a late run that did not end go with the next one. An earlier archive of the day that lost its
+// manifest keeps its files, and so does one of which a copy of the place has the marker.
+func TestLeft_KilledLateRun(t *testing.T) {
+	t.Parallel()
+	a := old(t)
+	a.settle()
+	a.rows(1, 20)
+	first := a.archive(false)
+	manifest := filepath.Join(a.dir, first.Archive+".manifest.json")
+	check(t, os.Rename(manifest, manifest+".away"))
+	check(t, os.WriteFile(filepath.Join(a.dir, first.Archive+".started"), nil, 0o600))
+	a.rows(100, 3)
+	shelf := a.c.Shelf
+	a.c.Shelf = refusing{shelf, ".parquet"}
+	if _, err := a.c.Archive(t.Context(), a.day, false); err == nil {
+		t.Fatal("it did not fail")
+	}
+	a.c.Shelf = shelf
+	parts := func() int {
+		files, err := filepath.Glob(filepath.Join(a.dir, "decision_logs", "day=*", "*.parquet"))
+		check(t, err)
+		return len(files)
+	}
+	left := parts()
+	second := a.archive(false)
+	if n := parts(); n != left || second.Files != 1 {
+		t.Errorf("%d files are left, before %d", n, left)
+	}
+	if markers, err := filepath.Glob(filepath.Join(a.dir, "*.started")); err != nil || len(markers) > 0 {
+		t.Errorf("%v, %v", markers, err)
+	}
+	check(t, os.Rename(manifest+".away", manifest))
+	if r := a.restore(); r.Stored != 23 || len(r.Archives) != 2 {
+		t.Errorf("%+v", r)
 	}
 }
