@@ -363,7 +363,7 @@ type lagging struct {
 }
 
 func (l *lagging) Put(ctx context.Context, name string, r io.Reader) error {
-	if l.parts == nil {
+	if l.parts == nil || strings.HasSuffix(name, ".started") {
 		return l.Shelf.Put(ctx, name, r)
 	}
 	b, err := io.ReadAll(r)

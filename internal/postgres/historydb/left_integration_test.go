@@ -388,8 +388,8 @@ func (r refusing) Put(ctx context.Context, name string, from io.Reader) error {
 	return err
 }
 
-// TestLeft_KilledLateRun: the files of a late run that did not end go with the next one. An earlier archive of the day that lost its
-// manifest keeps its files, and so does one of which a copy of the place has the marker.
+// TestLeft_KilledLateRun: the files of a late run that did not end go with the next one. An earlier archive keeps its files. It lost
+// its manifest, and a copy of the place brought its marker back.
 func TestLeft_KilledLateRun(t *testing.T) {
 	t.Parallel()
 	a := old(t)

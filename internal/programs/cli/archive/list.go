@@ -22,7 +22,8 @@ func listCommand(call frame.Call) *cobra.Command {
 		Example: "  docket archive list --from s3://archive/docket", Args: frame.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		Long: "List archives, unfinished days, and how far the desk's own archive is.\n\n" +
 			"It reads the manifests and lists the files. An archive is missing if a day that left the table needs it, and\n" +
-			"it has no manifest. Use docket archive verify to read the files.",
+			"it has no manifest. Files without a manifest are named: those of a run that is not finished, and those of an\n" +
+			"archive that lost it. Use docket archive verify to read the files.",
 	}
 	c.Flags().StringVar(&l.place, "from", "", whereText)
 	frame.Usage(c, []string{"DOCKET_DATABASE_URL", "DOCKET_ARCHIVE_TO"}, "listed, also if there are none", "an archive or a file of one is missing, a manifest is broken, or the command failed")
