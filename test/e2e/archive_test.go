@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -196,6 +197,11 @@ func (a *archives) killed(random *rand.Rand, round int) {
 	}
 	if out, err := a.run(nil, "archive", "verify", "--all"); err != nil {
 		a.t.Fatalf("round %d: %v\n%s", round, err, out)
+	}
+	// A storage can answer a request of a killed client after the next run has listed its files.
+	inBucket := slices.ContainsFunc(a.env, func(set string) bool { return strings.Contains(set, "=s3://") })
+	if out, err := a.run(nil, "archive", "list"); err != nil || !inBucket && (strings.Contains(out, "not finished") || strings.Contains(out, "without a manifest")) {
+		a.t.Errorf("round %d: files were left: %v\n%s", round, err, out)
 	}
 }
 
