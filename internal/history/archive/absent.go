@@ -143,7 +143,7 @@ func ListFiles(ctx context.Context, shelf Shelf, table string, day *Day) (*Files
 		switch {
 		case archive == "" || f.there[archive+manifestSuffix]:
 		case marker:
-			f.Unfinished[archive] = append(f.Unfinished[archive], nil...)
+			f.Unfinished[archive] = append(f.Unfinished[archive], nil...) // also without a file yet
 		case f.there[archive+startedSuffix]:
 			f.Unfinished[archive] = append(f.Unfinished[archive], name)
 		default:

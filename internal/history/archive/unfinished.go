@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// startedSuffix ends the name of a marker. A run writes it before the first file of an archive, and removes it behind the
-// manifest. It is beside the manifests, where no engine looks for rows.
+// startedSuffix ends the name of a marker. A run writes it before the first file of an archive, and removes it once the manifest
+// is written. It is beside the manifests, where no engine looks for rows.
 const startedSuffix = ".started"
 
 const startedText = "A run of docket archive is writing this archive, or was killed. The next run of the day removes this file.\n"
