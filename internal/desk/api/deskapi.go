@@ -18,6 +18,7 @@ import (
 	"docket/internal/desk/ledger"
 	"docket/internal/desk/worker"
 	"docket/internal/history/archive"
+	"docket/internal/history/archive/inventory"
 	"docket/internal/history/complete"
 	"docket/internal/history/lookup"
 	"docket/internal/history/reader"
@@ -122,6 +123,11 @@ type Ports struct {
 	Check func(ctx context.Context) []Finding
 	// Calendar says where the decisions of each day are.
 	Calendar func(ctx context.Context) (archive.Calendar, error)
+	// Inventory says what the archive of the desk has and lacks. Nobody may change its answer. Without an archive the error is
+	// a [*NoArchiveError].
+	Inventory func(ctx context.Context) (*inventory.Inventory, error)
+	// Forget notes that a day is given up, as [archive.Carrier.Forget] does, and returns the place of the archive.
+	Forget func(ctx context.Context, day archive.Day, by ledger.Actor, dry bool) (earlier *archive.Forgotten, where string, err error)
 	// Complete says how complete answers are; nil: that is unknown.
 	Complete *complete.Answers
 }
@@ -190,6 +196,7 @@ func New(c Config, p Ports, a Auth, log zerolog.Logger) (*Handler, error) {
 	s.states()
 	s.audit()
 	s.days()
+	s.archives()
 	s.checks()
 	s.revisions()
 	s.serveDocument(mux)

@@ -95,6 +95,8 @@ var permissions = []struct {
 	{"list-audit", "viewer", "GET", "/audit?act=closed&act=retried&actor=mara&since=3h&until=1h&before=9&limit=5", "", 200},
 	{"list-audit", "viewer", "GET", "/audit?of=groups&group=" + fingerprint + "&after=1", "", 200},
 	{"show-calendar", "viewer", "GET", "/archive?before=2026-11-02&limit=5", "", 200},
+	{"list-archives", "viewer", "GET", "/archives?limit=1&after=" + archiveName, "", 200},
+	{"forget-day", "admin", "POST", "/archive/2026-02-25/forget", `{"reason":"over"}`, 200},
 	{"list-rules", "viewer", "GET", "/rules?all=true&limit=5&fingerprint=" + fingerprint, "", 200},
 	{"add-rule", "operator", "POST", "/rules", `{"fingerprint":"` + fingerprint + `","act":"snooze","until":"` + time.Now().Add(time.Hour).UTC().Format(time.RFC3339) + `","reason":"r"}`, 201},
 	{"add-rule", "admin", "POST", "/rules", `{"fingerprint":"` + fingerprint + `","topic":"t","act":"resolve","most":1001,"until":"` + time.Now().Add(time.Hour).UTC().Format(time.RFC3339) + `","reason":"r"}`, 201},

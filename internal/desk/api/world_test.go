@@ -26,7 +26,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"docket/internal/desk/api"
+	"docket/internal/desk/ledger"
 	"docket/internal/history/archive"
+	"docket/internal/history/archive/inventory"
 	"docket/internal/testkit/readertest"
 )
 
@@ -83,6 +85,8 @@ func newWorld(t *testing.T, change ...func(*api.Config, *api.Ports)) *world {
 			return archive.Calendar{}, w.book.err
 		}
 		return calendar(ctx)
+	}, Inventory: func(context.Context) (*inventory.Inventory, error) { return stock(), w.book.err }, Forget: func(context.Context, archive.Day, ledger.Actor, bool) (*archive.Forgotten, string, error) {
+		return nil, "s3://archive", w.book.err
 	}, Check: func(context.Context) []api.Finding {
 		return []api.Finding{{Level: "ok", What: "brokers", Detail: "3 answer"}, {Level: "fail", What: "topic decision-logs-dlq", Detail: "it is missing", Hint: "create it"}}
 	}, WhereIs: func(context.Context, string) (api.Whereabouts, error) {
@@ -122,7 +126,7 @@ var document = sync.OnceValues(func() ([]byte, error) {
 		return nil, err
 	}
 	h, err := api.New(api.Config{Lease: time.Minute, Version: "1.2.3"}, api.Ports{Book: newBook(0), Trial: tries{}, Decisions: newStore(0), States: &readertest.States{},
-		Calendar: calendar, Check: func(context.Context) []api.Finding { return nil }, WhereIs: func(context.Context, string) (api.Whereabouts, error) { return api.Whereabouts{}, nil }},
+		Calendar: calendar, Inventory: noInventory, Forget: forgetNothing, Check: func(context.Context) []api.Finding { return nil }, WhereIs: func(context.Context, string) (api.Whereabouts, error) { return api.Whereabouts{}, nil }},
 		api.Auth{Tokens: tokens}, zerolog.Nop())
 	if err != nil {
 		return nil, err

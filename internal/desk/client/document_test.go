@@ -23,6 +23,7 @@ import (
 	"docket/internal/desk/api"
 	"docket/internal/desk/client"
 	"docket/internal/desk/ledger"
+	"docket/internal/history/archive"
 	"docket/internal/history/complete"
 	"docket/internal/history/reader"
 	"docket/internal/history/state"
@@ -110,6 +111,7 @@ func arguments() map[reflect.Type][]any {
 		},
 		reflect.TypeFor[ledger.Page]():  {ledger.Page{Limit: 5, After: "abc"}, ledger.Page{}},
 		reflect.TypeFor[ledger.Actor](): {ledger.Actor{Name: "mara", Why: "the check is widened"}, ledger.Actor{Why: "r"}},
+		reflect.TypeFor[archive.Day]():  {archive.DayOf(since)},
 		reflect.TypeFor[ledger.Entry](): {ledger.Entry{Letter: ledger.Letter{ID: strings.Repeat("a", 64)}}},
 		reflect.TypeFor[ledger.Draft](): {ledger.Draft{LetterID: id, Value: []byte(`{"a":1}`), Retry: true}, ledger.Draft{LetterID: id, Value: []byte{0xff}}},
 		reflect.TypeFor[ledger.Job](): {
@@ -204,7 +206,7 @@ func TestRequests_AsDocumented(t *testing.T) {
 	used := slices.Compact(j.operations)
 	for _, want := range []string{"search-decisions", "find-rows", "find-homes", "follow-decisions", "count-decisions", "explain-decision", "show-states", "list-flips", "list-dead-letters", "show-dead-letter", "show-payload",
 		"show-history", "list-groups", "report", "retry-dead-letter", "edit-payload", "touch-payload", "propose-edit", "approve-edit", "reject-edit", "list-proposals", "show-proposal", "create-job", "list-jobs", "show-job",
-		"stop-job", "resume-job", "try-dead-letters", "list-desks", "list-surplus", "order-surplus", "where-is", "whoami", "show-completeness"} {
+		"stop-job", "resume-job", "try-dead-letters", "list-desks", "list-surplus", "order-surplus", "where-is", "whoami", "show-completeness", "list-archives", "forget-day"} {
 		if !slices.Contains(used, want) {
 			t.Errorf("%s is not asked; the client asks %v", want, used)
 		}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"docket/internal/history/archive"
+	"docket/internal/history/archive/inventory"
 	"docket/internal/history/claims"
 	"docket/internal/history/cold/cache"
 	"docket/internal/history/reader"
@@ -56,7 +57,9 @@ type Days struct {
 	Config
 	ahead     ahead
 	manifests archive.Manifests
+	letters   archive.Manifests // of dead letters
 	listing   *latest[[]archive.Listed]
+	taking    *latest[*inventory.Inventory]
 	reading   flights[[]*archive.Manifest] // by day and its manifests
 	finding   flights[run]                 // by archive and what is sought
 
@@ -81,7 +84,7 @@ func New(c Config) *Days {
 	if c.Results != "" {
 		results{c.Results}.sweep()
 	}
-	return &Days{Config: c, ahead: ahead{once: c.Once, results: results{c.Results}, where: c.Where}, listing: newLatest[[]archive.Listed]()}
+	return &Days{Config: c, ahead: ahead{once: c.Once, results: results{c.Results}, where: c.Where}, listing: newLatest[[]archive.Listed](), taking: newLatest[*inventory.Inventory]()}
 }
 
 // Close closes the storage and the ports of claims. A later question opens the storage again.

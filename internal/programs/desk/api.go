@@ -84,10 +84,12 @@ func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg prom
 	if s.Share() != nil || p.parts.everywhere != nil { // each shard has days of its own
 		calendar = nil
 	}
+	archives := p.archivesOf(s, days)
 	handler, err := api.New(api.Config{Version: buildinfo.String(), MaxRecordBytes: int64(s.MaxRecordBytes), Lease: s.DeskLease, Registry: reg}, api.Ports{
 		Book: ledgerdb.New(p.parts.asked.DB), Trial: trial, Horizon: horizon, Decisions: decisions, Question: question,
 		Backlog: func(ctx context.Context) (worker.Backlog, error) { return Backlog(ctx, s) },
 		WhereIs: whereIs(s, look.Find, shards), Elsewhere: look.Find, Around: look.Around, Complete: answers,
+		Inventory: archives.inventory, Forget: archives.forget,
 		States: states, Calendar: calendar, Check: func(ctx context.Context) []api.Finding { return findings(ctx, s) },
 	}, auth, p.log)
 	if err != nil {

@@ -29,6 +29,20 @@ func (b *base) locate(flag string) error {
 	return nil
 }
 
+// locateOrDesk is locate for a command that a desk can do. The desk has a place of its own, so a flag cannot name one.
+func (b *base) locateOrDesk(flag string) error {
+	target, err := b.Target()
+	switch {
+	case err != nil:
+		return err
+	case target == nil:
+		return b.locate(flag)
+	case b.place != "":
+		return frame.Misuse("a desk has its own archive, that of its DOCKET_ARCHIVE_TO: leave away %s, or ask the database and set DOCKET_DATABASE_URL", flag)
+	}
+	return nil
+}
+
 // shelf opens the place of archives; let closes it.
 func (b *base) shelf() (shelf archive.Shelf, let func(), err error) {
 	if b.Sys.Shelf == nil || b.Sys.Days == nil || b.Sys.Letters == nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"docket/internal/desk/ledger"
 	"docket/internal/history/archive"
 	"docket/internal/programs/cli/frame"
 	"docket/internal/programs/cli/term"
@@ -26,7 +27,8 @@ func forgetCommand(call frame.Call) *cobra.Command {
 			"DAY is YYYY-MM-DD, in UTC. Answers that need it are PARTIAL before. Afterwards they are complete, and\n" +
 			"say that the day was forgotten, by whom and why. A day in the table, or with a file in the archive, is\n" +
 			"refused. So is each day if the archive cannot be asked. No decision is deleted. If an archive of the\n" +
-			"day comes back, answers read it as before. The database role must own the table.",
+			"day comes back, answers read it as before. The database role must own the table. With --server, the desk\n" +
+			"looks into its own archive. That needs the role admin.",
 		Example: "  docket archive forget 2026-08-01 --dry-run\n" +
 			"  docket archive forget 2026-08-01 --operator mara --reason 'we keep decisions for 90 days'",
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -58,7 +60,7 @@ func (g *forget) check(args []string) (frame.Work, error) {
 		}
 		by, reason = actor.Name, actor.Why
 	}
-	return func(ctx context.Context) error { return g.forgotten(ctx, day, by, reason) }, g.locate("--from")
+	return func(ctx context.Context) error { return g.forgotten(ctx, day, by, reason) }, g.locateOrDesk("--from")
 }
 
 // jsonForgotten is a day that was forgotten, or would be.
@@ -69,23 +71,22 @@ type jsonForgotten struct {
 }
 
 func (g *forget) forgotten(ctx context.Context, day archive.Day, by, reason string) error {
-	shelf, let, err := g.shelf()
+	forget, let, err := g.act(by)
 	if err != nil {
 		return err
 	}
 	defer let()
-	c := g.carrier(shelf, by)
-	earlier, err := c.Forget(ctx, day, reason, true)
+	earlier, where, err := forget(ctx, day, reason, true)
 	done := jsonForgotten{Day: day.String(), Result: "would be forgotten"}
 	if err == nil && earlier == nil && !g.dry {
 		if !g.yes && g.Asks() {
-			ok, err := g.Confirm(ctx, fmt.Sprintf("Forget %s, which is not in %s any more?", day, term.Brief(shelf.String())), false)
+			ok, err := g.Confirm(ctx, fmt.Sprintf("Forget %s, which is not in %s any more?", day, term.Brief(where)), false)
 			if err != nil || !ok {
 				return err
 			}
 		}
 		done.Result = "forgotten"
-		earlier, err = c.Forget(ctx, day, reason, false)
+		earlier, _, err = forget(ctx, day, reason, false)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", day, err)
@@ -102,4 +103,22 @@ func (g *forget) forgotten(ctx context.Context, day archive.Day, by, reason stri
 		g.Say("%s: %s\n", day, done.Result)
 	}
 	return nil
+}
+
+// act returns how a day is forgotten: by the desk, if one is chosen, or here. let closes it.
+func (g *forget) act(by string) (forget func(ctx context.Context, day archive.Day, reason string, dry bool) (*archive.Forgotten, string, error), let func(), err error) {
+	if g.Sys.Desk != nil {
+		return func(ctx context.Context, day archive.Day, reason string, dry bool) (*archive.Forgotten, string, error) {
+			return g.Sys.Forget(ctx, day, ledger.Actor{Name: by, Why: reason}, dry)
+		}, func() {}, nil
+	}
+	shelf, let, err := g.shelf()
+	if err != nil {
+		return nil, nil, err
+	}
+	c := g.carrier(shelf, by)
+	return func(ctx context.Context, day archive.Day, reason string, dry bool) (*archive.Forgotten, string, error) {
+		earlier, err := c.Forget(ctx, day, reason, dry)
+		return earlier, shelf.String(), err
+	}, let, nil
 }

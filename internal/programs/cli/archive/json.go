@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"docket/internal/history/archive"
+	"docket/internal/history/archive/inventory"
 )
 
 // decisionsTable is the table of decisions in answers, beside [archive.LettersName].
@@ -64,15 +65,22 @@ type jsonArchive struct {
 	MissingFiles []string `json:"missing_files,omitempty"`
 }
 
-func archiveOf(m *archive.Manifest, superseded bool) jsonArchive {
+func archiveOf(a inventory.Archive) jsonArchive {
 	return jsonArchive{
-		Name: m.Name(), Table: m.Table, Day: m.Day, Format: formatOf(m), Rows: m.Rows, Bytes: m.Bytes(), Files: len(m.Files), Hash: m.Hash, Superseded: superseded,
-		CreatedAt: m.CreatedAt, CreatedBy: m.CreatedBy,
+		Name: a.Name, Table: a.Table, Day: a.Day, Format: formatOf(a.Format), Rows: a.Rows, Bytes: a.Bytes, Files: a.Files, Hash: a.Hash, Superseded: a.Superseded,
+		CreatedAt: a.CreatedAt, CreatedBy: a.CreatedBy,
 	}
 }
 
-func formatOf(m *archive.Manifest) string {
-	if m.Format == archive.FormatParquet {
+// listedOf is an archive in a list, with the files that are missing.
+func listedOf(a inventory.Archive) jsonArchive {
+	j := archiveOf(a)
+	j.MissingFiles = a.Missing
+	return j
+}
+
+func formatOf(format int) string {
+	if format == archive.FormatParquet {
 		return formatParquet
 	}
 	return formatLines

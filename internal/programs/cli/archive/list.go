@@ -2,12 +2,14 @@ package archive
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"docket/internal/history/archive"
+	"docket/internal/history/archive/inventory"
+	"docket/internal/history/archive/nightly"
 	"docket/internal/programs/cli/frame"
 	"docket/internal/programs/cli/term"
 )
@@ -23,90 +25,98 @@ func listCommand(call frame.Call) *cobra.Command {
 		Long: "List archives, unfinished days, and how far the desk's own archive is.\n\n" +
 			"It reads the manifests and lists the files. An archive is missing if a day that left the table needs it, and\n" +
 			"it has no manifest. Files without a manifest are named: those of a run that is not finished, and those of an\n" +
-			"archive that lost it. Use docket archive verify to read the files.",
+			"archive that lost it. Use docket archive verify to read the files. With --server, the desk lists its own\n" +
+			"archive, that of its DOCKET_ARCHIVE_TO.",
 	}
 	c.Flags().StringVar(&l.place, "from", "", whereText)
 	frame.Usage(c, []string{"DOCKET_DATABASE_URL", "DOCKET_ARCHIVE_TO"}, "listed, also if there are none", "an archive or a file of one is missing, a manifest is broken, or the command failed")
-	c.RunE = l.Run(func([]string) (frame.Work, error) { return l.listed, l.locate("--from") })
+	c.RunE = l.Run(func([]string) (frame.Work, error) { return l.listed, l.locateOrDesk("--from") })
 	return c
 }
 
 func (l *list) listed(ctx context.Context) error {
-	shelf, let, err := l.shelf()
+	v, err := l.inventory(ctx)
 	if err != nil {
 		return err
 	}
-	defer let()
-	left := l.left(ctx)
-	all, broken := l.archives(ctx, shelf, nil)
-	if broken != nil && all == nil {
-		return broken
+	l.unknown(v)
+	wrong := broken(v)
+	if wrong != nil && len(v.Archives) == 0 {
+		return wrong
 	}
-	lacks, err := l.lacking(ctx, shelf, left, all, broken, nil)
-	if err != nil {
-		return err
-	}
-	superseded := archive.Superseded(all)
 	if l.AsJSON {
-		l.Print(frame.ListOf(all, "", func(m *archive.Manifest) jsonArchive {
-			j := archiveOf(m, superseded[m.Name()])
-			j.MissingFiles = lacks.files.Lacks(m)
-			return j
-		}))
+		l.Print(frame.ListOf(v.Archives, "", listedOf))
 	} else {
-		var rows [][]term.Cell
-		for _, m := range all {
-			note := ""
-			if superseded[m.Name()] {
-				note = "superseded"
-			}
-			if n := len(lacks.files.Lacks(m)); n > 0 {
-				note = fmt.Sprintf("%d of %d files missing", n, len(m.Files))
-			}
-			rows = append(rows, term.Cells(m.Day, contents(m), formatOf(m), term.Grouped(m.Rows), sized(m.Bytes()), fmt.Sprint(len(m.Files)), term.Stamp(m.CreatedAt), term.Brief(m.CreatedBy), m.Name(), note))
-		}
-		l.Table([]term.Column{{Title: "day"}, {Title: "of"}, {Title: "format", Rank: 3}, {Title: "rows", Right: true}, {Title: "bytes", Right: true}, {Title: "files", Right: true}, {Title: "made"}, {Title: "by", Rank: 2},
-			{Title: "archive", Rank: 1}, {Title: ""}}, rows, "")
+		l.rows(v.Archives)
 	}
-	l.alone(lacks)
-	l.leftOff(ctx)
-	l.nightly(ctx)
-	if l.missing(lacks, all) {
-		if broken != nil {
-			l.Failed(broken)
+	l.alone(v.Alone)
+	l.leftOff(v)
+	l.nightly(v.Nightly)
+	if v.More > 0 {
+		l.Tell("%s left out: run docket archive list on the host of the desk to see all\n", term.Counted(int64(v.More), "other line"))
+	}
+	missing := l.missing(v.Absent)
+	for i := range v.Archives {
+		missing = l.lacks(v.Archives[i].Name, v.Archives[i].Missing) || missing
+	}
+	if missing {
+		if wrong != nil {
+			l.Failed(wrong)
 		}
 		return frame.Exit(1)
 	}
-	return broken
+	return wrong
 }
 
-// archives are those of decisions and, after them, of dead letters, as [archive.Whole] has each.
-func (b *base) archives(ctx context.Context, shelf archive.Shelf, day *archive.Day) ([]*archive.Manifest, error) {
-	all, broken := archive.Whole(ctx, shelf, b.Sys.Days.Name(), day)
-	if wrong := (*archive.BrokenError)(nil); broken != nil && !errors.As(broken, &wrong) {
-		return nil, broken
+// inventory asks the desk, if one is chosen, or looks at the place itself.
+func (l *list) inventory(ctx context.Context) (*inventory.Inventory, error) {
+	if l.Sys.Desk != nil {
+		return l.Sys.Inventory(ctx)
 	}
-	letters, err := archive.Whole(ctx, shelf, archive.LettersName, day)
-	return append(all, letters...), errors.Join(broken, err)
+	shelf, let, err := l.shelf()
+	if err != nil {
+		return nil, err
+	}
+	defer let()
+	return inventory.Source{
+		Shelf: shelf, Table: l.Sys.Days, Left: l.Sys.Left, Today: archive.DayOf(l.Now()), Wanted: l.Setting("DOCKET_ARCHIVE_AFTER") != "", Told: error.Error,
+		Note: func(ctx context.Context) (string, time.Time, error) {
+			return l.Sys.Book.Remembered(ctx, nightly.NoteName)
+		},
+	}.Take(ctx)
 }
 
-func contents(m *archive.Manifest) string {
-	if m.Table == archive.LettersName {
+// rows prints the table of archives.
+func (l *list) rows(all []inventory.Archive) {
+	var rows [][]term.Cell
+	for i := range all {
+		a := &all[i]
+		note := ""
+		if a.Superseded {
+			note = "superseded"
+		}
+		if n := len(a.Missing); n > 0 {
+			note = fmt.Sprintf("%d of %d files missing", n, a.Files)
+		}
+		rows = append(rows, term.Cells(a.Day, contents(a.Table), formatOf(a.Format), term.Grouped(a.Rows), sized(a.Bytes), fmt.Sprint(a.Files), term.Stamp(a.CreatedAt), term.Brief(a.CreatedBy), a.Name, note))
+	}
+	l.Table([]term.Column{{Title: "day"}, {Title: "of"}, {Title: "format", Rank: 3}, {Title: "rows", Right: true}, {Title: "bytes", Right: true}, {Title: "files", Right: true}, {Title: "made"}, {Title: "by", Rank: 2},
+		{Title: "archive", Rank: 1}, {Title: ""}}, rows, "")
+}
+
+func contents(table string) string {
+	if table == archive.LettersName {
 		return "dead letters"
 	}
 	return "decisions"
 }
 
 // leftOff prints the days that were taken out of the table and not dropped. Archives can be listed without the database.
-func (l *list) leftOff(ctx context.Context) {
-	held, err := l.Sys.Days.Days(ctx, archive.DayOf(l.Now()))
-	if err != nil {
-		l.Tell("cannot ask the database for interrupted archives: %v\n", err)
-		return
+func (l *list) leftOff(v *inventory.Inventory) {
+	if v.LeftOffUnknown != "" {
+		l.Tell("cannot ask the database for interrupted archives: %s\n", v.LeftOffUnknown)
 	}
-	for _, h := range held {
-		if h.Location == archive.Leaving {
-			l.Tell("%s was interrupted: it is out of the table but not dropped; run docket archive --day %s\n", h.Day, h.Day)
-		}
+	for _, day := range v.LeftOff {
+		l.Tell("%s was interrupted: it is out of the table but not dropped; run docket archive --day %s\n", day, day)
 	}
 }

@@ -1,10 +1,10 @@
 package archive
 
 import (
-	"context"
 	"fmt"
 	"time"
 
+	"docket/internal/history/archive/inventory"
 	"docket/internal/history/archive/nightly"
 	"docket/internal/programs/cli/term"
 )
@@ -13,18 +13,13 @@ import (
 const mostDone = 3
 
 // nightly prints the last results of the desk that archives days by itself, and why it waits.
-func (l *list) nightly(ctx context.Context) {
-	text, wrote, err := l.Sys.Book.Remembered(ctx, nightly.NoteName)
-	var note *nightly.Note
-	if err == nil {
-		note, err = nightly.ParseNote(text, wrote)
-	}
+func (l *list) nightly(n inventory.Nightly) {
 	switch {
-	case err != nil:
-		l.Tell("cannot ask the database how far the desk's own archive is: %v\n", err)
-	case note != nil:
-		l.told(note)
-	case l.Setting("DOCKET_ARCHIVE_AFTER") != "":
+	case n.Unknown != "":
+		l.Tell("cannot ask the database how far the desk's own archive is: %s\n", n.Unknown)
+	case n.Note != nil:
+		l.told(n.Note)
+	case n.Wanted:
 		l.Tell("DOCKET_ARCHIVE_AFTER is set, and no desk has archived by itself yet: give it to docket desk, too\n")
 	}
 }

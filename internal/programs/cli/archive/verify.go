@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"docket/internal/history/archive"
+	"docket/internal/history/archive/inventory"
 	"docket/internal/programs/cli/frame"
 	"docket/internal/programs/cli/term"
 )
@@ -55,27 +56,26 @@ func (v *verify) verified(ctx context.Context, day *archive.Day) error {
 		return err
 	}
 	defer let()
-	left := v.left(ctx)
-	all, broken := v.archives(ctx, shelf, day)
-	if broken != nil {
-		v.Failed(broken)
-	}
-	lacks, err := v.lacking(ctx, shelf, left, all, broken, day)
+	there, err := inventory.Source{Shelf: shelf, Table: v.Sys.Days, Left: v.Sys.Left, Day: day, Told: error.Error}.Take(ctx)
 	if err != nil {
 		return err
 	}
-	missing := v.missing(lacks, nil) // files that are missing are told below
-	if broken == nil && len(all) == 0 && !missing {
+	v.unknown(there)
+	wrong := broken(there)
+	if wrong != nil {
+		v.Failed(wrong)
+	}
+	missing := v.missing(there.Absent) // files that are missing are told below
+	if wrong == nil && len(there.Archives) == 0 && !missing {
 		return archive.ErrNone
 	}
-	v.alone(lacks)
-	bad := broken != nil || missing
+	v.alone(there.Alone)
+	bad := wrong != nil || missing
 	var told []jsonArchive
-	superseded := archive.Superseded(all)
-	for _, m := range all {
+	for i, m := range there.Manifests {
 		err := archive.ProveWithin(ctx, shelf, m, archive.MostLine(int64(v.Settings.MaxRecordBytes)))
 		ok := err == nil
-		j := archiveOf(m, superseded[m.Name()])
+		j := archiveOf(there.Archives[i])
 		if j.Verified = &ok; !ok {
 			bad, j.Error = true, err.Error()
 			v.Failed(err)

@@ -8,6 +8,7 @@ import (
 	"docket/internal/desk/ledger"
 	"docket/internal/desk/worker"
 	"docket/internal/history/archive"
+	"docket/internal/history/archive/inventory"
 	"docket/internal/history/complete"
 	"docket/internal/history/lookup"
 	"docket/internal/history/reader"
@@ -44,6 +45,11 @@ type System struct {
 	Letters archive.LettersTable
 	// Calendar says where the decisions of each day are; nil: nothing knows it.
 	Calendar func(ctx context.Context) (archive.Calendar, error)
+	// Inventory asks a desk what its archive has and lacks; nil: it is looked at here.
+	Inventory func(ctx context.Context) (*inventory.Inventory, error)
+	// Forget has a desk note that a day is given up, as [archive.Carrier.Forget] does, and returns the place of its archive;
+	// nil: it is done here.
+	Forget func(ctx context.Context, day archive.Day, by ledger.Actor, dry bool) (earlier *archive.Forgotten, where string, err error)
 	// Shelf opens where archives lie: a directory, or s3://bucket/prefix.
 	Shelf func(where string) (archive.Shelf, error)
 	// RestoreLimit opens the limit on rows of a restore. Without a limit it is nil, or returns nil.

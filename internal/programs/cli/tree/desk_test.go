@@ -23,6 +23,9 @@ import (
 	"docket/internal/desk/api"
 	"docket/internal/desk/ledger"
 	"docket/internal/desk/worker"
+	"docket/internal/history/archive"
+	"docket/internal/history/archive/inventory"
+	"docket/internal/history/archive/nightly"
 	"docket/internal/history/lookup"
 	"docket/internal/history/reader"
 	"docket/internal/programs/cli/frame"
@@ -92,6 +95,25 @@ func (w *world) overDesk(t *testing.T, role string) *world {
 				return []api.Finding{{Level: "fail", What: "topic x", Detail: "it is missing", Hint: "create it"}}
 			}
 			return []api.Finding{{Level: "ok", What: "brokers", Detail: "3 answer"}, {Level: "warn", What: "topic x", Detail: "replication \x1b[31m1", Hint: "raise it"}}
+		},
+		Inventory: func(ctx context.Context) (*inventory.Inventory, error) {
+			shelf, err := sys.Shelf(settings.ArchiveTo)
+			if err != nil {
+				return nil, err
+			}
+			return inventory.Source{
+				Shelf: shelf, Table: w.days, Left: w.leftDays, Today: archive.DayOf(now), Wanted: settings.ArchiveAfter != "", Told: error.Error,
+				Note: func(ctx context.Context) (string, time.Time, error) { return w.book.Remembered(ctx, nightly.NoteName) },
+			}.Take(ctx)
+		},
+		Forget: func(ctx context.Context, day archive.Day, by ledger.Actor, dry bool) (*archive.Forgotten, string, error) {
+			shelf, err := sys.Shelf(settings.ArchiveTo)
+			if err != nil {
+				return nil, "", err
+			}
+			c := archive.Carrier{Table: w.days, Shelf: shelf, By: by.Name, Now: func() time.Time { return now }}
+			earlier, err := c.Forget(ctx, day, by.Why, dry)
+			return earlier, shelf.String(), err
 		},
 		WhereIs: func(context.Context, string) (api.Whereabouts, error) {
 			return api.Whereabouts{Text: "decision-logs/0/7, 1 decision\n", Report: []byte(`{"records":[]}`), Settled: true}, nil
@@ -271,9 +293,10 @@ func TestDesk_LeastRole(t *testing.T) {
 	for args, needs := range map[string]string{
 		"logs": "", "logs " + id: "", "stats": "", "dlq list": "", "dlq show " + letter: "", "jobs list": "", "report": "", "where-is decision-logs/0/7": "",
 		"logs --full": "auditor", "logs " + id + " --full": "auditor", "why " + id: "auditor", "diff " + id + " " + id: "auditor", "state alice": "auditor", "flips": "auditor", "logs --match input:/n=1": "auditor",
+		"archive list": "", "archive forget 2026-08-01 --dry-run": "admin",
 		"check": "operator", "dlq show " + letter + " --payload": "operator", "dlq retry " + letter: "operator", "jobs stop 3": "operator", "dlq approve 1 --reason x --yes": "operator",
 	} {
-		w := (&world{store: decisions(12), book: jobbed(), states: statesKept()}).overDesk(t, "viewer")
+		w := (&world{store: decisions(12), book: jobbed(), states: statesKept(), days: young{}, shelf: archive.Dir(t.TempDir())}).overDesk(t, "viewer")
 		r := w.call(strings.Fields(args)...)
 		if needs == "" && r.code != 0 || needs != "" && (r.code != 1 || !strings.Contains(r.err, "the role "+needs) && !strings.Contains(r.err, "needs the role "+needs)) {
 			t.Errorf("%s: exit %d\n%s%s", args, r.code, r.out, r.err)

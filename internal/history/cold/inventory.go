@@ -1,0 +1,64 @@
+package cold
+
+import (
+	"context"
+	"errors"
+
+	"golang.org/x/sync/errgroup"
+
+	"docket/internal/history/archive"
+	"docket/internal/history/archive/inventory"
+)
+
+// manifestDays is how many days have their manifests read at once.
+const manifestDays = 8
+
+// Inventory takes an inventory of the archives. Questions at the same time share one, and its manifests stay in memory. So
+// nobody may change it. Nothing but the database and Wanted is used of the source.
+func (d *Days) Inventory(ctx context.Context, of inventory.Source) (*inventory.Inventory, error) {
+	return d.taking.get(ctx, func(ctx context.Context) (*inventory.Inventory, error) {
+		shelf, err := d.Open()
+		if err != nil {
+			return nil, err
+		}
+		of.Shelf, of.Left, of.Told = shelf, d.Left, d.told
+		of.Whole = func(ctx context.Context, table string) ([]*archive.Manifest, error) {
+			return d.whole(ctx, shelf, table)
+		}
+		return of.Take(ctx)
+	})
+}
+
+// whole is [archive.Whole] with the manifests that are in memory.
+func (d *Days) whole(ctx context.Context, shelf archive.Shelf, table string) ([]*archive.Manifest, error) {
+	kept := &d.manifests
+	if table != d.Table {
+		kept = &d.letters
+	}
+	days, err := kept.Days(ctx, shelf, table)
+	if err != nil {
+		return nil, err
+	}
+	some, broken := make([][]*archive.Manifest, len(days)), make([]error, len(days))
+	work, ctx := errgroup.WithContext(ctx)
+	work.SetLimit(manifestDays)
+	for i, day := range days {
+		work.Go(func() error {
+			var err error
+			some[i], err = kept.Read(ctx, shelf, day)
+			if wrong := (*archive.BrokenError)(nil); err == nil || !errors.As(err, &wrong) {
+				return err
+			}
+			broken[i] = err
+			return nil
+		})
+	}
+	if err := work.Wait(); err != nil {
+		return nil, err
+	}
+	var all []*archive.Manifest
+	for _, one := range some {
+		all = append(all, one...)
+	}
+	return all, errors.Join(broken...)
+}
