@@ -108,6 +108,11 @@ const margin = time.Hour
 // look reads everything except the source and the table into the evidence, in the order that makes it sound. The
 // first record of interest was produced at from; zero: read each topic from its start.
 func (s *System) look(ctx context.Context, from time.Time) (*verify.Evidence, error) {
+	return s.lookWithin(ctx, from, 0)
+}
+
+// lookWithin is look with a limit for the forwarded records that are kept; 0: there is none.
+func (s *System) lookWithin(ctx context.Context, from time.Time, most int) (*verify.Evidence, error) {
 	ev := &verify.Evidence{At: time.Now(), Live: true}
 	var err error
 	if ev.Committed, err = s.committed(ctx); err != nil {
@@ -123,11 +128,15 @@ func (s *System) look(ctx context.Context, from time.Time) (*verify.Evidence, er
 	}
 	keys := s.settings.HeaderKeys()
 	for _, t := range s.topics() {
-		err := s.forwarded(ctx, t.name, from, func(r *kgo.Record) {
+		err := s.forwarded(ctx, t.name, from, func(r *kgo.Record) error {
 			for _, f := range verify.AllForwardedBy(keys, r, t.home, t.name) {
 				f.Settled = t.home == home.Parked && r.Offset < ev.Replayed[r.Partition]
 				ev.Forwarded = append(ev.Forwarded, f)
 			}
+			if most > 0 && len(ev.Forwarded) > most {
+				return &TooManyError{most}
+			}
+			return nil
 		})
 		if err != nil {
 			return nil, err
@@ -176,7 +185,7 @@ func (s *System) topics() []topic {
 }
 
 // forwarded reads the records that were forwarded to a topic since a time.
-func (s *System) forwarded(ctx context.Context, name string, from time.Time, each func(*kgo.Record)) error {
+func (s *System) forwarded(ctx context.Context, name string, from time.Time, each func(*kgo.Record) error) error {
 	ends, err := s.kafka.Ends(ctx, name)
 	if err != nil {
 		return err
@@ -192,7 +201,9 @@ func (s *System) forwarded(ctx context.Context, name string, from time.Time, eac
 	}
 	n, next := 0, time.Now().Add(patience)
 	_, err = s.kafka.Scan(ctx, name, begin, ends, func(r *kgo.Record) error {
-		each(r)
+		if err := each(r); err != nil {
+			return err
+		}
 		if n++; time.Now().After(next) {
 			s.say(fmt.Sprintf("%s: %d records", name, n))
 			next = time.Now().Add(patience)

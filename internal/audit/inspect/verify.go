@@ -25,8 +25,18 @@ type Scope struct {
 	Settled bool
 	// Metrics are URLs of /metrics to ask.
 	Metrics []string
+	// MostForwarded limits the forwarded records that are kept in memory; 0: there is no limit. Beyond it the error is a
+	// [*TooManyError].
+	MostForwarded int
 	// TryDeadLetters inserts dead letters that the table refused again, each alone, and rolls them back.
 	TryDeadLetters bool
+}
+
+// TooManyError says that more records were forwarded than a check may keep in memory.
+type TooManyError struct{ Most int }
+
+func (e *TooManyError) Error() string {
+	return fmt.Sprintf("more than %d records were parked or dead-lettered in that time", e.Most)
 }
 
 // Result is the scope of a check and its result.
@@ -64,7 +74,7 @@ func (s *System) Verify(ctx context.Context, scope Scope) (*Result, error) {
 	if scope.From != nil {
 		since = time.Time{}
 	}
-	ev, err := s.look(ctx, since)
+	ev, err := s.lookWithin(ctx, since, scope.MostForwarded)
 	if err != nil {
 		return nil, err
 	}

@@ -131,11 +131,6 @@ type ForgottenDay struct {
 }
 type forgottenOutput struct{ Body ForgottenDay }
 
-// NoArchiveError says why a desk has no archive to ask for.
-type NoArchiveError struct{ Why, Do string }
-
-func (e *NoArchiveError) Error() string { return e.Why }
-
 // archives adds the list of archives. A viewer sees names, counts and days, and no decision. It adds forgetting, too, which
 // makes answers complete although decisions of a day are gone for ever: only an admin may do it.
 func (s *api) archives() {
@@ -246,12 +241,9 @@ func (s *api) forget(ctx context.Context, c caller, in *forgetInput) (*forgotten
 
 // ofArchive turns an error of an archive into a problem, where it has words of this program alone.
 func ofArchive(err error) error {
-	var none *NoArchiveError
 	var cannot *archive.CannotError
 	var shelf *archive.ShelfError
 	switch {
-	case errors.As(err, &none):
-		return problem(http.StatusConflict, none.Why, none.Do)
 	case errors.As(err, &cannot):
 		return problem(http.StatusConflict, cannot.Why, cannot.Do)
 	case errors.Is(err, archive.ErrBusy):

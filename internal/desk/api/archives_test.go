@@ -159,7 +159,7 @@ func TestArchives_Problems(t *testing.T) {
 		code       int
 		says, hint string
 	}{
-		{&api.NoArchiveError{Why: "the desk has no archive", Do: "set DOCKET_ARCHIVE_TO"}, 409, "no archive", "DOCKET_ARCHIVE_TO"},
+		{&api.UnableError{Why: "the desk has no archive", Do: "set DOCKET_ARCHIVE_TO"}, 409, "no archive", "DOCKET_ARCHIVE_TO"},
 		{&archive.CannotError{Why: "2026-02-25 is still in the table", Do: "archive it"}, 409, "still in the table", "archive it"},
 		{fmt.Errorf("open: %w", archive.ErrBusy), 409, "another docket process", "when that has ended"},
 		{fmt.Errorf("look: %w", archive.ErrLeftUnread), 503, "not known which days left", "docket migrate"},

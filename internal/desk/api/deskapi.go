@@ -121,10 +121,13 @@ type Ports struct {
 	Around func(ctx context.Context, id string) (lookup.Answer, error)
 	// Check checks what Docket relies on, as docket check does, but for the spools.
 	Check func(ctx context.Context) []Finding
+	// Verify checks that no record was lost, as docket verify does. Its limits end it. A wrong place in the scope is a
+	// [*PlaceError].
+	Verify func(ctx context.Context, scope VerifyScope) (Verification, error)
 	// Calendar says where the decisions of each day are.
 	Calendar func(ctx context.Context) (archive.Calendar, error)
 	// Inventory says what the archive of the desk has and lacks. Nobody may change its answer. Without an archive the error is
-	// a [*NoArchiveError].
+	// a [*UnableError].
 	Inventory func(ctx context.Context) (*inventory.Inventory, error)
 	// Forget notes that a day is given up, as [archive.Carrier.Forget] does, and returns the place of the archive.
 	Forget func(ctx context.Context, day archive.Day, by ledger.Actor, dry bool) (earlier *archive.Forgotten, where string, err error)
@@ -141,6 +144,7 @@ type api struct {
 	metrics *metrics
 	long    chan struct{} // limits long requests
 	follow  chan struct{} // limits requests that follow
+	verify  chan struct{} // its holder verifies
 	tails   *tails
 	rules   map[string]rule  // by pattern; requests without a rule are refused
 	routes  map[string]route // by the id of the operation
@@ -180,7 +184,7 @@ func New(c Config, p Ports, a Auth, log zerolog.Logger) (*Handler, error) {
 		return nil, fmt.Errorf("register the API's metrics: %w", err)
 	}
 	mux := http.NewServeMux()
-	s := &api{Config: c, Ports: p, log: log, metrics: m, long: make(chan struct{}, maxLong), follow: make(chan struct{}, max(1, c.MaxInFlight/4)),
+	s := &api{Config: c, Ports: p, log: log, metrics: m, long: make(chan struct{}, maxLong), verify: make(chan struct{}, 1), follow: make(chan struct{}, max(1, c.MaxInFlight/4)),
 		tails: newTails(max(1, c.MaxInFlight/4), c.Now),
 		rules: map[string]rule{}, routes: map[string]route{}, huma: humago.New(mux, document(c))}
 	s.looks()
@@ -198,6 +202,7 @@ func New(c Config, p Ports, a Auth, log zerolog.Logger) (*Handler, error) {
 	s.days()
 	s.archives()
 	s.checks()
+	s.verifications()
 	s.revisions()
 	s.serveDocument(mux)
 	h := &Handler{api: s, guard: &guard{throttle: newThrottle(maxAddresses), rules: s.rules, bodyTime: c.BodyTimeout,
@@ -220,7 +225,7 @@ const RoleExtension = "x-docket-role"
 func document(c Config) huma.Config {
 	d := huma.DefaultConfig("Docket, the operator's desk", c.Version)
 	d.Info.Description = "Dead letters: listed, explained, retried or resolved by name. Stored decisions: searched, explained, counted and followed. " +
-		"Looking for breaches in all of a topic takes long and is left to the command line: docket verify."
+		"A check of all records of a long time takes long and is left to the command line: docket verify."
 	d.CreateHooks, d.OpenAPIPath, d.DocsPath, d.SchemasPath = nil, "", "", ""
 	d.RejectUnknownQueryParameters = true
 	// Answers contain text of strangers, and operators read them with curl on a terminal.

@@ -47,6 +47,7 @@ var permissions = []struct {
 	{"whoami", "viewer", "GET", "/whoami", "", 200},
 	{"where-is", "viewer", "GET", "/where-is?q=decision-logs/0/1", "", 200},
 	{"check", "operator", "GET", "/check", "", 200},
+	{"verify", "operator", "GET", "/verify?since=2h&settled=true&from=decision-logs/0/1&from=decision-logs/1/2", "", 200},
 	{"list-jobs", "viewer", "GET", "/jobs?limit=5", "", 200},
 	{"show-job", "viewer", "GET", "/jobs/1", "", 200},
 	{"search-decisions", "viewer", "GET", "/decisions?since=3h&verdict=denied&verdict=allowed&path=authz/*&path=http/example/authz/allow&label=app%3Dcheckout&limit=5&order=oldest", "", 200},

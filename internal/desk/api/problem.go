@@ -134,14 +134,22 @@ func hintOf(status int) string {
 // retryAfter is the pause for clients while the database is away.
 const retryAfter = 5 * time.Second
 
+// UnableError says why this desk cannot do what it was asked, whoever asks. Both texts are of this program.
+type UnableError struct{ Why, Do string }
+
+func (e *UnableError) Error() string { return e.Why }
+
 // problemOf turns an error of the ledger into a problem. It passes no text on, because a server's text could quote a
 // row.
 func problemOf(err error) *Problem {
 	var p *Problem
 	var refused *ledger.RefusedError
+	var unable *UnableError
 	switch {
 	case errors.As(err, &p):
 		return p
+	case errors.As(err, &unable):
+		return problem(http.StatusConflict, unable.Why, unable.Do)
 	case errors.As(err, &refused):
 		return refusal(refused)
 	case errors.Is(err, ledger.ErrNotFound):

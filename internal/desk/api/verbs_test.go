@@ -341,13 +341,13 @@ func TestReport_OrderAndHorizon(t *testing.T) {
 func TestRoutes_NoneWithoutAPort(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(_ *api.Config, p *api.Ports) {
-		p.Trial, p.WhereIs, p.Check, p.Horizon, p.Inventory, p.Forget = nil, nil, nil, nil, nil, nil
+		p.Trial, p.WhereIs, p.Check, p.Horizon, p.Inventory, p.Forget, p.Verify = nil, nil, nil, nil, nil, nil, nil
 	})
 	if a := w.ask(t, "admin", "POST", "/trials", `{"filter":{}}`); a.code != http.StatusNotFound {
 		// The document of another world has the route, with 404 among its problems.
 		t.Error(a)
 	}
-	if doc := w.ask(t, "admin", "GET", "/openapi.json", "").body; strings.Contains(doc, "where-is") || strings.Contains(doc, "/trials\"") || strings.Contains(doc, "/check\"") || strings.Contains(doc, "/archives\"") || strings.Contains(doc, "/forget\"") {
+	if doc := w.ask(t, "admin", "GET", "/openapi.json", "").body; strings.Contains(doc, "where-is") || strings.Contains(doc, "/trials\"") || strings.Contains(doc, "/check\"") || strings.Contains(doc, "/verify\"") || strings.Contains(doc, "/archives\"") || strings.Contains(doc, "/forget\"") {
 		t.Error("the document has them")
 	}
 	if a := w.ask(t, "admin", "GET", "/report", ""); a.code != http.StatusOK {

@@ -206,7 +206,7 @@ func TestRequests_AsDocumented(t *testing.T) {
 	used := slices.Compact(j.operations)
 	for _, want := range []string{"search-decisions", "find-rows", "find-homes", "follow-decisions", "count-decisions", "explain-decision", "show-states", "list-flips", "list-dead-letters", "show-dead-letter", "show-payload",
 		"show-history", "list-groups", "report", "retry-dead-letter", "edit-payload", "touch-payload", "propose-edit", "approve-edit", "reject-edit", "list-proposals", "show-proposal", "create-job", "list-jobs", "show-job",
-		"stop-job", "resume-job", "try-dead-letters", "list-desks", "list-surplus", "order-surplus", "where-is", "whoami", "show-completeness", "list-archives", "forget-day"} {
+		"stop-job", "resume-job", "try-dead-letters", "list-desks", "list-surplus", "order-surplus", "where-is", "whoami", "show-completeness", "list-archives", "forget-day", "verify"} {
 		if !slices.Contains(used, want) {
 			t.Errorf("%s is not asked; the client asks %v", want, used)
 		}

@@ -58,6 +58,38 @@ func (c *Client) Check(ctx context.Context) (api.Checked, error) {
 	return found, older(c.ask(ctx, request{method: http.MethodGet, path: "/check", long: true}, &found))
 }
 
+// PlaceError says that the desk does not know a place to verify from.
+type PlaceError struct{ err error }
+
+func (e *PlaceError) Error() string { return e.err.Error() }
+
+// Unwrap returns the answer of the desk.
+func (e *PlaceError) Unwrap() error { return e.err }
+
+// WrongUse reports that the command line was wrong.
+func (*PlaceError) WrongUse() bool { return true }
+
+// Verify has the desk check that no record was lost, which takes minutes. Without a time the desk chooses one. A place that is
+// not in a source topic is a [*PlaceError].
+func (c *Client) Verify(ctx context.Context, since time.Time, from []string, settled bool) (api.Verification, error) {
+	q := url.Values{}
+	if len(from) > 0 {
+		q["from"] = from
+	}
+	if !since.IsZero() {
+		q.Set("since", instant(since))
+	}
+	if settled {
+		q.Set("settled", flag)
+	}
+	var found api.Verification
+	err := c.ask(ctx, request{method: http.MethodGet, path: "/verify", query: q, long: true}, &found)
+	if faultAt(err, "query.from") {
+		return found, &PlaceError{err}
+	}
+	return found, older(err)
+}
+
 // WhereIs asks where a record is, which takes as long as the desk needs to read its topics.
 func (c *Client) WhereIs(ctx context.Context, query string) (api.Whereabouts, error) {
 	var w api.Whereabouts

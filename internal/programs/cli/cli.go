@@ -14,6 +14,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"docket/internal/audit/check"
 	"docket/internal/history/archive"
@@ -49,6 +50,9 @@ type Env struct {
 	AskDesk func(ctx context.Context, query string) (text string, report []byte, settled bool, err error)
 	// AskCheck has a desk check what Docket relies on; nil: no desk is asked. The desk does not see the spools.
 	AskCheck func(ctx context.Context) ([]CheckResult, error)
+	// AskVerify has a desk verify; nil: no desk is asked. Without a time the desk chooses one. The answer is that of the command:
+	// for people, for programs, and whether an invariant is broken. The desk does not see the spools of other hosts.
+	AskVerify func(ctx context.Context, since time.Time, from []string, settled bool) (text string, report []byte, broken bool, err error)
 	// Shelf opens where archives are; nil: the program does not read them.
 	Shelf func(where string, s config.Settings) (archive.Shelf, error)
 }

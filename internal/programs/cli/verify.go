@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -109,6 +111,12 @@ func runVerify(env Env, o verifyFlags) int {
 		}
 		from = append(from, q)
 	}
+	if env.AskVerify != nil {
+		if len(o.spools) > 0 || len(o.metrics) > 0 || o.try {
+			return misuse(env, "--spool, --metrics and --try-dead-letters need the database and Kafka: a desk looks into its own spool, and writes nothing", "verify")
+		}
+		return verifyOfDesk(env, o)
+	}
 	s, warnings, ok := whole(env)
 	if !ok {
 		return Misuse
@@ -126,6 +134,37 @@ func runVerify(env Env, o verifyFlags) int {
 		scope.From[verify.Partition{Topic: q.Topic, Number: q.Partition}] = q.Offset
 	}
 	return eachShard(env, s, o.asJSON, func(one config.Settings) int { return verifyOne(env, one, o, scope) })
+}
+
+// verifyOfDesk prints the answer of a desk, which is that of the command there.
+func verifyOfDesk(env Env, o verifyFlags) int {
+	ctx, end := UntilSignal(env)
+	defer end()
+	text, report, broken, err := env.AskVerify(ctx, o.since.at, o.from, o.settled)
+	if wrong := (interface{ WrongUse() bool })(nil); errors.As(err, &wrong) && wrong.WrongUse() {
+		return misuse(env, err.Error(), "verify")
+	}
+	if err != nil {
+		return unlooked(env, err)
+	}
+	say(env.Stderr, "%s: the desk has verified with its own settings and logins; a record in a spool that it does not see counts as lost\n", env.Called())
+	if o.asJSON {
+		printJSON(env.Stdout, json.RawMessage(report))
+	} else {
+		say(env.Stdout, "%s", term.Lines(text))
+	}
+	if broken {
+		return Failed
+	}
+	return Done
+}
+
+// Verified is the answer of the command verify: for people, for programs, and whether an invariant is broken.
+func Verified(s config.Settings, r *inspect.Result) (text string, report []byte, broken bool) {
+	var people, programs bytes.Buffer
+	broken = showVerify(&people, s.KafkaTopic, r) == Failed
+	verifyJSON(&programs, r)
+	return people.String(), programs.Bytes(), broken
 }
 
 func verifyOne(env Env, s config.Settings, o verifyFlags, scope inspect.Scope) int {

@@ -34,9 +34,9 @@ func (p *Program) archivesOf(s config.Settings, days *cold.Days) *archives {
 	a := &archives{days: days, asked: p.parts.asked, owner: p.parts.owner, wanted: s.ArchiveAfter != ""}
 	switch {
 	case s.Share() != nil || p.parts.everywhere != nil:
-		a.none = &api.NoArchiveError{Why: "each shard has an archive of its own, and a desk lists none of them", Do: "run the command in the shard, with DOCKET_DATABASE_URL"}
+		a.none = &api.UnableError{Why: "each shard has an archive of its own, and a desk lists none of them", Do: "run the command in the shard, with DOCKET_DATABASE_URL"}
 	case days.None():
-		a.none = &api.NoArchiveError{Why: "the desk has no archive", Do: "set DOCKET_ARCHIVE_TO of docket desk"}
+		a.none = &api.UnableError{Why: "the desk has no archive", Do: "set DOCKET_ARCHIVE_TO of docket desk"}
 	}
 	return a
 }

@@ -15,7 +15,7 @@ func TestArchives_WithoutOne(t *testing.T) {
 	t.Parallel()
 	p := &Program{parts: &parts{}}
 	a := p.archivesOf(settings(t, nowhere()), cold.New(cold.Config{}))
-	var none *api.NoArchiveError
+	var none *api.UnableError
 	if _, err := a.inventory(t.Context()); !errors.As(err, &none) || none.Do == "" {
 		t.Errorf("%v", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -67,8 +68,8 @@ func (t *tree) onlyContext(target *contexts.Target) bool {
 	return target.Context != "" && t.Options.Asks.Context == "" && t.Setting("DOCKET_CONTEXT") == ""
 }
 
-// asking returns the environment of a command of package cli: where-is and check ask a desk if one is chosen, and the others
-// that need the database refuse one. The current context does not concern check, which is for the host of a program.
+// asking returns the environment of a command of package cli: where-is, check and verify ask a desk if one is chosen,
+// and migrate refuses one. The current context does not concern check and verify, which are for the host of a program.
 func (t *tree) asking(name string) (cli.Env, error) {
 	if !slices.Contains([]string{"where-is", "check", "verify", "migrate"}, name) {
 		return t.Env, nil
@@ -77,7 +78,7 @@ func (t *tree) asking(name string) (cli.Env, error) {
 	switch {
 	case err != nil || target == nil:
 		return t.Env, err
-	case name == "where-is" || name == "check" && !t.onlyContext(target):
+	case name == "where-is" || (name == "check" || name == "verify") && !t.onlyContext(target):
 		desk, err := t.Connect(target)
 		if err != nil {
 			return t.Env, err
@@ -98,6 +99,14 @@ func (t *tree) asking(name string) (cli.Env, error) {
 				all = append(all, cli.CheckOf(f.Level, f.What, f.Detail, f.Hint))
 			}
 			return all, err
+		}
+		env.AskVerify = func(ctx context.Context, since time.Time, from []string, settled bool) (text string, report []byte, broken bool, err error) {
+			defer desk.Close()
+			found, err := desk.Verify(ctx, since, from, settled)
+			if err == nil && (found.Text == "" || len(found.Report) == 0) {
+				err = errors.New("the desk has verified nothing")
+			}
+			return found.Text, found.Report, found.Broken, err
 		}
 		return env, nil
 	case t.onlyContext(target):

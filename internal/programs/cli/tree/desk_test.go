@@ -115,6 +115,13 @@ func (w *world) overDesk(t *testing.T, role string) *world {
 			earlier, err := c.Forget(ctx, day, by.Why, dry)
 			return earlier, shelf.String(), err
 		},
+		Verify: func(_ context.Context, scope api.VerifyScope) (api.Verification, error) {
+			w.verified = append(w.verified, scope)
+			if len(scope.From) > 0 && scope.From[0] == "other/0/1" {
+				return api.Verification{}, &api.PlaceError{Expected: "TOPIC/PARTITION/OFFSET in the source topic decision-logs"}
+			}
+			return api.Verification{Broken: w.failing, Text: "I1   \x1b[31mok\n", Report: []byte(`{"broken":false,"verdicts":[]}`)}, nil
+		},
 		WhereIs: func(context.Context, string) (api.Whereabouts, error) {
 			return api.Whereabouts{Text: "decision-logs/0/7, 1 decision\n", Report: []byte(`{"records":[]}`), Settled: true}, nil
 		},
@@ -294,7 +301,7 @@ func TestDesk_LeastRole(t *testing.T) {
 		"logs": "", "logs " + id: "", "stats": "", "dlq list": "", "dlq show " + letter: "", "jobs list": "", "report": "", "where-is decision-logs/0/7": "",
 		"logs --full": "auditor", "logs " + id + " --full": "auditor", "why " + id: "auditor", "diff " + id + " " + id: "auditor", "state alice": "auditor", "flips": "auditor", "logs --match input:/n=1": "auditor",
 		"archive list": "", "archive forget 2026-08-01 --dry-run": "admin",
-		"check": "operator", "dlq show " + letter + " --payload": "operator", "dlq retry " + letter: "operator", "jobs stop 3": "operator", "dlq approve 1 --reason x --yes": "operator",
+		"verify": "operator", "check": "operator", "dlq show " + letter + " --payload": "operator", "dlq retry " + letter: "operator", "jobs stop 3": "operator", "dlq approve 1 --reason x --yes": "operator",
 	} {
 		w := (&world{store: decisions(12), book: jobbed(), states: statesKept(), days: young{}, shelf: archive.Dir(t.TempDir())}).overDesk(t, "viewer")
 		r := w.call(strings.Fields(args)...)
@@ -319,6 +326,31 @@ func TestDesk_Check(t *testing.T) {
 	r = w.call("check", "--json")
 	if r.code != 1 || !strings.Contains(r.out, `"failed": true`) || !strings.Contains(r.out, `"hint": "create it"`) {
 		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
+	}
+}
+
+// TestDesk_Verify: the desk verifies the scope of the flags, and the answer is printed as that of the command on its host.
+func TestDesk_Verify(t *testing.T) {
+	t.Parallel()
+	w := (&world{}).overDesk(t, "operator")
+	r := w.call("verify", "--from", "decision-logs/0/7", "--from", "decision-logs/1/8", "--settled")
+	if r.code != 0 || r.out != "I1   \\x1b[31mok\n" || !strings.Contains(r.err, "a spool that it does not see") || len(w.verified) != 1 || !w.verified[0].Settled || len(w.verified[0].From) != 2 || !w.verified[0].Since.IsZero() {
+		t.Errorf("exit %d, %+v\n%s%s", r.code, w.verified, r.out, r.err)
+	}
+	if r = w.call("verify", "--since", "2026-11-20", "--json"); r.code != 0 || !strings.Contains(r.out, `"broken": false`) || len(w.verified) != 2 || !w.verified[1].Since.Equal(time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)) {
+		t.Errorf("exit %d, %+v\n%s%s", r.code, w.verified, r.out, r.err)
+	}
+	w.failing = true
+	if r = w.call("verify"); r.code != 1 || r.out == "" {
+		t.Errorf("broken: exit %d\n%s%s", r.code, r.out, r.err)
+	}
+	for _, args := range [][]string{{"--spool", "x"}, {"--metrics", "http://127.0.0.1:1/metrics"}, {"--try-dead-letters"}, {"--from", "x"}, {"--from", "other/0/1"}} {
+		if r := w.call(append([]string{"verify"}, args...)...); r.code != 2 || r.out != "" {
+			t.Errorf("%v: exit %d, %d asked\n%s%s", args, r.code, len(w.verified), r.out, r.err)
+		}
+	}
+	if len(w.verified) != 4 {
+		t.Errorf("%+v", w.verified)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"docket/internal/desk/api"
 	"docket/internal/desk/ledger"
 	"docket/internal/desk/worker"
 	"docket/internal/history/archive"
@@ -89,7 +90,8 @@ func (t *trial) RunValue(_ context.Context, value []byte) (worker.TrialResult, e
 
 // world is the surroundings of a call. The zero value is a pipe, a good URL and a ledger with a few dead letters.
 type world struct {
-	failing  bool // the check of the desk
+	failing  bool              // the check and the verification of the desk
+	verified []api.VerifyScope // by the desk
 	book     *book
 	store    *readertest.Store
 	states   *readertest.States // nil: no desk keeps them

@@ -20,6 +20,9 @@ func (t *tree) reused() map[string]*cobra.Command {
 		case "check":
 			c.More += "\nWith --server, the desk checks with its own settings and logins. It does not see the spools. That needs the\n" +
 				"role operator."
+		case "verify":
+			c.More += "\n\nWith --server, the desk verifies with its own settings and logins, for 5 minutes at most and one at a time. It\n" +
+				"sees its own spool alone. That needs the role operator."
 		}
 		commands[c.Name] = t.reuseOr(c, func(args []string) (int, error) {
 			if slices.ContainsFunc(args, func(arg string) bool { return arg == "--help" || arg == "-h" || arg == "-help" }) {
