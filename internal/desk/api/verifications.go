@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"docket/internal/errclass"
 	"docket/internal/history/reader"
 )
 
@@ -64,13 +65,18 @@ func (s *api) verified(ctx context.Context, _ caller, in *verifyInput) (*verifyO
 	out, err := s.Verify(ctx, scope)
 	var place *PlaceError
 	switch {
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return nil, problem(http.StatusServiceUnavailable, fmt.Sprintf("the verification did not end within %s", s.LongTimeout),
 			"verify less: a later time with since, or one partition with from; or run docket verify beside the brokers").later(retryAfter)
 	case errors.As(err, &place):
 		return nil, faulty("query.from", place.Expected)
 	case err != nil:
-		return nil, err
+		p := problemOf(err)
+		if p.Status >= http.StatusInternalServerError { // it need not be the database
+			code := errclass.Classify(err).Code
+			p.Detail, p.Hint = "Kafka, the database or the spool cannot be read ("+code+")", "GET /api/v1/classify/"+code+" explains the code; run docket check by the desk"
+		}
+		return nil, p
 	}
 	return &verifyOutput{out}, nil
 }

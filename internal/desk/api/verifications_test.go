@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -91,7 +92,7 @@ func TestVerify_Problems(t *testing.T) {
 		says string
 	}{
 		{&api.PlaceError{Expected: "TOPIC/PARTITION/OFFSET in the source topic decision-logs"}, 422, "in the source topic decision-logs"},
-		{&api.UnableError{Why: "each shard has topics of its own", Do: "run it there"}, 409, "each shard"}, {sqlError{"57P03"}, 503, "57P03"},
+		{&api.UnableError{Why: "each shard has topics of its own", Do: "run it there"}, 409, "each shard"}, {sqlError{"57P03"}, 503, "cannot be read (57P03)"}, {errors.New(marker), 500, "cannot be read"},
 	} {
 		w := newWorld(t)
 		w.book.err = c.err
