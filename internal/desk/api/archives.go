@@ -45,6 +45,8 @@ type AbsentArchives struct {
 type ArchiveAlone struct {
 	Name  string `json:"name"`
 	Files int    `json:"files"`
+	// Unfinished is [inventory.Alone.Unfinished].
+	Unfinished bool `json:"unfinished,omitempty" doc:"A run is writing it, or was killed; else the manifest was removed, or a run of an earlier release was killed"`
 }
 
 // NightlyResult is the result of one try of the desk to archive a day.
@@ -88,7 +90,7 @@ type ArchiveList struct {
 	Broken      []BrokenArchive  `json:"broken,omitempty" nullable:"false" doc:"Archives whose manifest cannot be read"`
 	Absent      []AbsentArchives `json:"absent,omitempty" nullable:"false" doc:"Archives that days need which left the table"`
 	LeftUnknown string           `json:"absent_unknown,omitempty" doc:"Why it is not known whether archives are absent"`
-	Alone       []ArchiveAlone   `json:"without_manifest,omitempty" nullable:"false" doc:"Files of no archive: a run writes it now, a killed run left them, or the manifest was removed"`
+	Alone       []ArchiveAlone   `json:"without_manifest,omitempty" nullable:"false" doc:"Archives without a manifest, whose files are in no answer"`
 	LeftOff     []string         `json:"left_off,omitempty" nullable:"false" doc:"Days out of the table and not dropped: archive them again"`
 	OffUnknown  string           `json:"left_off_unknown,omitempty" doc:"Why these days are not known"`
 	Nightly     *NightlyNote     `json:"nightly,omitempty" doc:"How far the desk is that archives days by itself; missing: none has reported"`
@@ -188,7 +190,7 @@ func (l *ArchiveList) lacks(v *inventory.Inventory) {
 		l.Absent = append(l.Absent, AbsentArchives{a.Day.String(), append([]string{}, a.Archives...)})
 	}
 	for _, a := range upTo(v.Alone, &l.More) {
-		l.Alone = append(l.Alone, ArchiveAlone{a.Archive, a.Files})
+		l.Alone = append(l.Alone, ArchiveAlone{a.Archive, a.Files, a.Unfinished})
 	}
 	for _, day := range upTo(v.LeftOff, &l.More) {
 		l.LeftOff = append(l.LeftOff, day.String())

@@ -74,7 +74,7 @@ func lacksOf(v *inventory.Inventory, list *api.ArchiveList) error {
 		v.Absent = append(v.Absent, &archive.AbsentError{Day: day, Archives: a.Names})
 	}
 	for _, a := range list.Alone {
-		v.Alone = append(v.Alone, inventory.Alone{Archive: a.Name, Files: a.Files})
+		v.Alone = append(v.Alone, inventory.Alone{Archive: a.Name, Files: a.Files, Unfinished: a.Unfinished})
 	}
 	for _, text := range list.LeftOff {
 		day, err := archive.ParseDay(text)
