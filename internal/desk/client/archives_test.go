@@ -28,7 +28,7 @@ func TestInventory_AllPages(t *testing.T) {
 		list := api.ArchiveList{Where: "s3://archive", Archives: []api.Archive{{Name: "after " + after, Format: "parquet"}}}
 		switch after {
 		case "":
-			list.Next, list.LeftUnknown, list.LeftOff, list.Alone = "b", "away", []string{"2026-02-20"}, []api.ArchiveAlone{{Name: "x", Files: 2}}
+			list.Next, list.LeftUnknown, list.LeftOff, list.Alone = "b", "away", []string{"2026-02-20"}, []api.ArchiveAlone{{Name: "x", Files: 2, Unfinished: true}}
 		case "b":
 			list.Next = "c"
 		}
@@ -38,7 +38,7 @@ func TestInventory_AllPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(v.Archives) != 3 || v.Archives[2].Name != "after c" || v.Archives[0].Format != archive.FormatParquet || v.LeftUnknown != "away" || len(v.LeftOff) != 1 || len(v.Alone) != 1 {
+	if len(v.Archives) != 3 || v.Archives[2].Name != "after c" || v.Archives[0].Format != archive.FormatParquet || v.LeftUnknown != "away" || len(v.LeftOff) != 1 || len(v.Alone) != 1 || !v.Alone[0].Unfinished {
 		t.Errorf("%+v", v)
 	}
 }

@@ -39,6 +39,10 @@ func TestDesk_SameArchives(t *testing.T) {
 		"files without a manifest": func(t *testing.T, _ *world, dir string, _ []*archive.Manifest) {
 			write(t, dir, "decision_logs/day=2026-07-01/"+orphan+".0001.parquet", "x")
 		},
+		"a run was killed": func(t *testing.T, _ *world, dir string, _ []*archive.Manifest) {
+			write(t, dir, orphan+".started", "")
+			write(t, dir, "decision_logs/day=2026-07-01/"+orphan+".0001.parquet", "x")
+		},
 		"days without an archive": func(_ *testing.T, w *world, _ string, _ []*archive.Manifest) {
 			for i := range 3 {
 				w.left = append(w.left, archive.Left{Day: archive.DayOf(at.AddDate(0, 0, -10-i))})
