@@ -140,16 +140,16 @@ func TestStatus_DropsAreCountedAndTold(t *testing.T) {
 			{"one", 0, 0, 0, 0, 0, 2, 1},
 			{"one", 24, time.Second, 24, 1, 0, 2, 1},
 			{"one", 24, time.Second, 24, 1, 0, 2, 1},
-			{"one", 30, time.Second, 30, 1, 0, 2, 1},        // within a minute: told later
-			{"one", 31, time.Minute, 31, 2, 0, 2, 1},        // with those before
-			{"one", 3, time.Second, 34, 2, 0, 2, 1},         // it started again
-			{"two", 7, 30 * time.Minute, 41, 3, 0, 4, 2},    // another: its drops of before count, too
-			{"two", 7, 31 * time.Minute, 41, 3, 0, 2, 1},    // one is gone
-			{"two", 7, 59 * time.Minute, 41, 3, 0, 2, 1},    //
-			{"three", 1, 10 * time.Minute, 42, 4, 0, 4, 2},  //
-			{"three", 1, 49 * time.Minute, 42, 4, 59, 4, 2}, // two has been silent for 59 minutes
-			{"three", 1, 2 * time.Minute, 42, 4, 0, 2, 1},   //
-			{"two", 7, 2 * time.Minute, 42, 4, 0, 4, 2},     // it comes back
+			{"one", 30, time.Second, 30, 1, 0, 2, 1},                      // within a minute: told later
+			{"one", 31, time.Minute, 31, 2, 0, 2, 1},                      // with those before
+			{"one", 3, time.Second, 34, 2, 0, 2, 1},                       // it started again
+			{"two", 7, 30 * time.Minute, 41, 3, 0, 4, 2},                  // another: its drops of before count, too
+			{"two", 7, 31 * time.Minute, 41, 3, 0, 2, 1},                  // one is gone
+			{"two", 7, 59 * time.Minute, 41, 3, 0, 2, 1},                  //
+			{"three", 1, 10 * time.Minute, 42, 4, 0, 4, 2},                //
+			{"three", 1, 49 * time.Minute, 42, 4, 59 * time.Minute, 4, 2}, // two has been silent for 59 minutes
+			{"three", 1, 2 * time.Minute, 42, 4, 0, 2, 1},                 //
+			{"two", 7, 2 * time.Minute, 42, 4, 0, 4, 2},                   // it comes back
 		} {
 			time.Sleep(c.after)
 			w.to(t, "/status/", updateOf(c.id, c.dropped, 2, ""))
@@ -162,7 +162,7 @@ func TestStatus_DropsAreCountedAndTold(t *testing.T) {
 			if n := w.metric(t, "docket_collector_opa_waiting_decisions"); n != c.waiting {
 				t.Errorf("step %d: %v decisions wait", i, n)
 			}
-			if n := w.metric(t, "docket_collector_opa_silent_seconds"); c.silent > 0 && n != (c.silent*time.Minute).Seconds() {
+			if n := w.metric(t, "docket_collector_opa_silent_seconds"); c.silent > 0 && n != c.silent.Seconds() {
 				t.Errorf("step %d: silent for %v s", i, n)
 			}
 		}

@@ -157,7 +157,7 @@ func brokenIn(err error) (broken []*archive.BrokenError, other error) {
 	if err == nil {
 		return nil, nil
 	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // the tree is walked here
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, one := range joined.Unwrap() {
 			some, wrong := brokenIn(one)
 			broken, other = append(broken, some...), errors.Join(other, wrong)
