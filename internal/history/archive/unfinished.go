@@ -2,7 +2,9 @@ package archive
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,7 +31,13 @@ func finish(ctx context.Context, shelf Shelf, table string, day Day, source stri
 		if of := nameForm.FindStringSubmatch(archive + manifestSuffix); !ok || of == nil || of[4] != source {
 			continue
 		}
-		if !slices.Contains(names, archive+manifestSuffix) && !slices.Contains(needed, archive) {
+		keeps := slices.Contains(needed, archive)
+		if !keeps {
+			if keeps, err = has(ctx, shelf, archive+manifestSuffix); err != nil {
+				return err
+			}
+		}
+		if !keeps {
 			if err := removeFiles(ctx, shelf, table, day, archive); err != nil {
 				return err
 			}
@@ -43,6 +51,18 @@ func finish(ctx context.Context, shelf Shelf, table string, day Day, source stri
 		}
 	}
 	return nil
+}
+
+// has reports whether a place has a file. It asks for the file, as a listing of some places is behind.
+func has(ctx context.Context, shelf Shelf, name string) (bool, error) {
+	r, err := shelf.Get(ctx, name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("look for %s: %w", name, err)
+	}
+	return true, r.Close()
 }
 
 // removeFiles removes the parts of an archive. A directory may have the beginning of one more.

@@ -407,3 +407,49 @@ func TestDir_TemporaryFiles(t *testing.T) {
 		t.Errorf("%v, %v", err, AllFiles(t, dir))
 	}
 }
+
+// behind is a shelf whose listing does not have some files yet.
+type behind struct {
+	Shelf
+	lacks string // the end of their names
+	err   error  // of a look at one of them
+}
+
+func (b behind) List(ctx context.Context, prefix string) ([]string, error) {
+	names, err := b.Shelf.List(ctx, prefix)
+	return slices.DeleteFunc(names, func(name string) bool { return strings.HasSuffix(name, b.lacks) }), err
+}
+
+func (b behind) Get(ctx context.Context, name string) (io.ReadCloser, error) {
+	if b.err != nil && strings.HasSuffix(name, b.lacks) {
+		return nil, b.err
+	}
+	return b.Shelf.Get(ctx, name)
+}
+
+// TestUnfinished_ListingIsBehind: a listing that does not have a manifest yet costs no archive. If the place does not say
+// whether the manifest is there, nothing is removed.
+func TestUnfinished_ListingIsBehind(t *testing.T) {
+	t.Parallel()
+	day := dayNamed(t, "2026-03-04")
+	for _, table := range []string{"decision_logs", LettersName} {
+		for _, away := range []error{nil, errors.New("away")} {
+			dir := t.TempDir()
+			m := Manifest{Format: FormatLines, Table: table, Day: day.String(), Generation: 3, Source: Source{ID: "abcdef"}, Attempt: "00000000", Hash: Total{}.Hash(), Files: []File{}}
+			files := unfinished(t, Dir(dir), &m, true)
+			if err := seal(t.Context(), Dir(dir), &m); err != nil {
+				t.Fatal(err)
+			}
+			if err := finish(t.Context(), behind{Dir(dir), manifestSuffix, away}, table, day, "abcdef", nil); !errors.Is(err, away) {
+				t.Errorf("%v", err)
+			}
+			there := AllFiles(t, dir)
+			if got := FilesOf(t, dir, m.Name()); !slices.Equal(got, files) || !slices.Contains(there, m.Name()+manifestSuffix) {
+				t.Errorf("%s, away %v: %v", table, away, there)
+			}
+			if slices.Contains(there, m.Name()+startedSuffix) != (away != nil) {
+				t.Errorf("%s, away %v: the marker: %v", table, away, there)
+			}
+		}
+	}
+}
