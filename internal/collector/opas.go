@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// mostOPAs is how many OPAs are told apart. Beyond it the one that was silent for longest is forgotten.
+	// mostOPAs is how many OPAs are told apart. Beyond it the one that was silent for longest is forgotten, and drops of before the
+	// first update of another do not count any more.
 	mostOPAs = 1000
 	// opaForgotten is after how long without a status update an OPA counts as gone. With its default settings it sends one
 	// each ten minutes.
@@ -40,8 +41,9 @@ type opas struct {
 	updates prometheus.Counter
 	dropped prometheus.Counter
 
-	mu sync.Mutex
-	of map[opaName]*heard
+	mu      sync.Mutex
+	of      map[opaName]*heard
+	crowded bool // some were forgotten, so one that is not known may have counted
 }
 
 func newOPAs(log zerolog.Logger, hidden bool, now func() time.Time) *opas {
@@ -53,8 +55,24 @@ func newOPAs(log zerolog.Logger, hidden bool, now func() time.Time) *opas {
 
 // hear notes a status update.
 func (o *opas) hear(client string, s statusUpdate) {
-	now, name := o.now(), opaName{client, s.id}
 	o.updates.Inc()
+	grown, tell := o.note(client, s)
+	o.dropped.Add(grown)
+	if tell == 0 {
+		return
+	}
+	line := o.log.Warn().Str(telemetry.KeyName, client)
+	if !o.hidden {
+		line = line.Str("opa", s.id)
+	}
+	line.Float64("decisions", tell).Float64("decisions_since_start", s.dropped).
+		Str(telemetry.KeyHint, "these decisions are lost: raise the limits of this OPA's decision_logs.reporting").Msg("decisions dropped by OPA")
+}
+
+// note returns how many drops an update tells of for the first time, and how many are to be logged. An OPA gives itself a new id
+// with each start, so its count only grows. A smaller one came late.
+func (o *opas) note(client string, s statusUpdate) (grown, tell float64) {
+	now, name := o.now(), opaName{client, s.id}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	h := o.of[name]
@@ -63,31 +81,25 @@ func (o *opas) hear(client string, s statusUpdate) {
 			o.forget(now)
 		}
 		h = &heard{}
+		if o.crowded { // it may have counted before
+			h.dropped = s.dropped
+		}
 		o.of[name] = h
 	}
-	grown := s.dropped - h.dropped
-	if grown < 0 { // it started again, with the same id
-		grown = s.dropped
-	}
+	grown = max(0, s.dropped-h.dropped)
+	s.dropped = max(s.dropped, h.dropped)
 	h.statusUpdate, h.at = s, now
-	if grown == 0 {
-		return
+	if h.news += grown; h.news == 0 || now.Sub(h.told) < dropsTold {
+		return grown, 0
 	}
-	o.dropped.Add(grown)
-	if h.news += grown; now.Sub(h.told) < dropsTold {
-		return
-	}
-	line := o.log.Warn().Str(telemetry.KeyName, client)
-	if !o.hidden {
-		line = line.Str("opa", s.id)
-	}
-	line.Float64("decisions", h.news).Float64("decisions_since_start", s.dropped).
-		Str(telemetry.KeyHint, "these decisions are lost: raise the limits of this OPA's decision_logs.reporting").Msg("decisions dropped by OPA")
+	tell = h.news
 	h.told, h.news = now, 0
+	return grown, tell
 }
 
 // forget makes room: it forgets those that are gone, else the one that was silent for longest.
 func (o *opas) forget(now time.Time) {
+	o.crowded = true
 	var silent opaName
 	var since time.Time
 	for name, h := range o.of {

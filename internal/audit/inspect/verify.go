@@ -121,12 +121,22 @@ func (s *System) from(ctx context.Context, scope Scope, ev *verify.Evidence) (ma
 	}
 	for p, offset := range scope.From {
 		if _, there := ev.Ends[p]; !there {
-			return nil, fmt.Errorf("topic %s has no partition %d", p.Topic, p.Number)
+			return nil, &NoPartitionError{p.Topic, p.Number}
 		}
 		from[p.Topic][p.Number] = offset
 	}
 	maps.DeleteFunc(ev.Ends, func(p verify.Partition, _ int64) bool { _, asked := scope.From[p]; return !asked })
 	return from, nil
+}
+
+// NoPartitionError says that a place to verify from is in a partition that the topic does not have.
+type NoPartitionError struct {
+	Topic     string
+	Partition int32
+}
+
+func (e *NoPartitionError) Error() string {
+	return fmt.Sprintf("topic %s has no partition %d", e.Topic, e.Partition)
 }
 
 // audit is a running check.

@@ -349,7 +349,8 @@ func leftOf(ctx context.Context, s OpenDay, day Day) (*Left, error) {
 	return left, err
 }
 
-// finish ends what killed runs left of the day. left is nil if it is in the table.
+// finish ends what killed runs left of the day. left is nil if it is in the table. Where it is not known which archives a dropped
+// day had, all that are not complete are left alone.
 func (c *Carrier) finish(ctx context.Context, s OpenDay, day Day, left *Left) error {
 	source, err := s.Source(ctx)
 	if err != nil {
@@ -362,7 +363,15 @@ func (c *Carrier) finish(ctx context.Context, s OpenDay, day Day, left *Left) er
 			needed = slices.Concat(needed, left.Forgotten.Archives)
 		}
 	}
-	return finish(ctx, c.Shelf, c.Table.Name(), day, source.ID, needed)
+	return finish(ctx, c.Shelf, c.Table.Name(), day, source.ID, func(archive string) staying {
+		switch {
+		case slices.Contains(needed, archive):
+			return itsFiles
+		case left != nil && left.Archives == nil:
+			return allOfIt
+		}
+		return nothing
+	})
 }
 
 // Needs are the archives of a day that a dropped day needs, by name.

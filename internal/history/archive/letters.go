@@ -136,7 +136,7 @@ func (c *LettersCarrier) finish(ctx context.Context, s LettersSession, day Day) 
 	if err != nil {
 		return source, err
 	}
-	return source, finish(ctx, c.Shelf, LettersName, day, source.ID, nil)
+	return source, finish(ctx, c.Shelf, LettersName, day, source.ID, func(string) staying { return nothing })
 }
 
 func (c *LettersCarrier) tell(s Step) {
@@ -213,6 +213,10 @@ func (c *LettersCarrier) Keep(ctx context.Context, day Day, read func(each func(
 		return "", 0, fmt.Errorf("read back: %w", err)
 	}
 	c.tell(StepVerified)
+	// Check that the day is still locked, so nobody could have taken these files for those of a killed run.
+	if _, err := s.Source(ctx); err != nil {
+		return "", 0, err
+	}
 	return m.Name(), letters, nil
 }
 

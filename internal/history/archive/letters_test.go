@@ -22,6 +22,7 @@ type book struct {
 	note    error // of the next Note
 	onRead  func()
 	taken   bool
+	lost    error // of the lock
 }
 
 type closed struct{ value, in string }
@@ -57,7 +58,7 @@ var bookColumns = []archive.Column{{Name: "dead_letter_id", Type: "text"}, {Name
 func (d bookDay) Close()                    { d.taken = false }
 func (d bookDay) Columns() []archive.Column { return bookColumns }
 func (d bookDay) Source(context.Context) (archive.Source, error) {
-	return archive.Source{ID: "3f9a2c"}, nil
+	return archive.Source{ID: "3f9a2c"}, d.lost
 }
 func (d bookDay) Waiting(context.Context) (int64, error) { return int64(len(d.waiting())), nil }
 
@@ -307,5 +308,21 @@ func TestLetters_Keep(t *testing.T) {
 	delete(b.letters, "closed")
 	if back, err := c.Restore(t.Context(), lettersDay); err != nil || back.Stored != 5 || back.Equal != 1 || b.letters["z"].value != "of z" {
 		t.Errorf("%+v, %v", back, err)
+	}
+}
+
+// TestLetters_KeepLosesItsLock: letters that are kept are nowhere else. So a lock that is lost once they are read back is an error.
+func TestLetters_KeepLosesItsLock(t *testing.T) {
+	t.Parallel()
+	c, b, _ := carrying(t)
+	away := errors.New("away")
+	c.Told = func(s archive.Step) {
+		if s == archive.StepVerified {
+			b.lost = away
+		}
+	}
+	name, _, err := c.Keep(t.Context(), lettersDay, func(each func([]byte) error) error { return each([]byte(`{"dead_letter_id":"x","value":"y"}`)) })
+	if name != "" || !errors.Is(err, away) {
+		t.Errorf("%q, %v", name, err)
 	}
 }

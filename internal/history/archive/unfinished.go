@@ -18,10 +18,9 @@ const startedText = "A run of docket archive is writing this archive, or was kil
 
 // finish ends what killed runs of the same database left of a day: markers, and the files of archives without a manifest.
 // An archive with a marker may lose its files, so it has to run before the first archive of the day is relied upon: before
-// a day is dropped, or letters are noted. needed are archives that were relied upon. They keep their files, as a copy
-// of the place can have their marker back. Files without a marker stay: their archive may have lost its manifest.
-// The day is locked. It may be killed at any point and run again.
-func finish(ctx context.Context, shelf Shelf, table string, day Day, source string, needed []string) error {
+// a day is dropped, or letters are noted. keep says what stays of one without a manifest. Files without a marker stay: their
+// archive may have lost its manifest. The day is locked. It may be killed at any point and run again.
+func finish(ctx context.Context, shelf Shelf, table string, day Day, source string, keep func(archive string) staying) error {
 	names, err := shelf.List(ctx, prefix(table, &day))
 	if err != nil {
 		return err
@@ -31,13 +30,15 @@ func finish(ctx context.Context, shelf Shelf, table string, day Day, source stri
 		if of := nameForm.FindStringSubmatch(archive + manifestSuffix); !ok || of == nil || of[4] != source {
 			continue
 		}
-		keeps := slices.Contains(needed, archive)
-		if !keeps {
-			if keeps, err = has(ctx, shelf, archive+manifestSuffix); err != nil {
-				return err
-			}
+		whole, err := has(ctx, shelf, archive+manifestSuffix)
+		if err != nil {
+			return err
 		}
-		if !keeps {
+		stays := keep(archive)
+		if !whole && stays == allOfIt {
+			continue
+		}
+		if !whole && stays == nothing {
 			if err := removeFiles(ctx, shelf, table, day, archive); err != nil {
 				return err
 			}
@@ -52,6 +53,18 @@ func finish(ctx context.Context, shelf Shelf, table string, day Day, source stri
 	}
 	return nil
 }
+
+// staying is what stays of an archive that has a marker and no manifest.
+type staying int
+
+const (
+	// nothing stays: a run was killed.
+	nothing staying = iota
+	// itsFiles stay without the marker: the archive was relied upon. A copy of the place can have the marker back.
+	itsFiles
+	// allOfIt stays: it is not known whether it was relied upon.
+	allOfIt
+)
 
 // has reports whether a place has a file. It asks for the file, as a listing of some places is behind.
 func has(ctx context.Context, shelf Shelf, name string) (bool, error) {

@@ -146,13 +146,15 @@ func TestUnfinished_OnlyWithAMarker(t *testing.T) {
 		whole    []int // generations that have a manifest
 		needed   bool
 		complete bool // it has a manifest itself
+		unknown  bool
 	}{
 		"never left":              {},
 		"restored":                {whole: []int{2}},
 		"a later one is there":    {whole: []int{4}},
 		"needed":                  {left: &Left{Archives: []string{leftover.Name()}}, needed: true},
 		"others are needed":       {left: &Left{Archives: []string{"decision_logs-2026-03-04-009-abcdef-11111111"}}},
-		"not known":               {left: &Left{}},
+		"not known":               {left: &Left{}, needed: true, unknown: true},
+		"not known, and complete": {left: &Left{}, complete: true},
 		"given up":                {left: &Left{Archives: []string{}, Forgotten: &Forgotten{Archives: []string{leftover.Name()}}}, needed: true},
 		"given up without it":     {left: &Left{Archives: []string{}, Forgotten: &Forgotten{}}},
 		"its manifest is damaged": {complete: true},
@@ -188,8 +190,8 @@ func TestUnfinished_OnlyWithAMarker(t *testing.T) {
 					t.Errorf("%s, format %d, marker %t: %v, want %v", what, format, marker, got, want)
 				}
 				there := AllFiles(t, dir)
-				if slices.Contains(there, mine.Name()+startedSuffix) {
-					t.Errorf("%s: the marker is there", what)
+				if got, want := slices.Contains(there, mine.Name()+startedSuffix), marker && c.unknown; got != want {
+					t.Errorf("%s: the marker is there: %t, want %t", what, got, want)
 				}
 				if !slices.Contains(there, others.Name()+startedSuffix) || !slices.Equal(FilesOf(t, dir, others.Name()), theirs) {
 					t.Errorf("%s: files of another database are gone", what)
@@ -440,7 +442,7 @@ func TestUnfinished_ListingIsBehind(t *testing.T) {
 			if err := seal(t.Context(), Dir(dir), &m); err != nil {
 				t.Fatal(err)
 			}
-			if err := finish(t.Context(), behind{Dir(dir), manifestSuffix, away}, table, day, "abcdef", nil); !errors.Is(err, away) {
+			if err := finish(t.Context(), behind{Dir(dir), manifestSuffix, away}, table, day, "abcdef", func(string) staying { return nothing }); !errors.Is(err, away) {
 				t.Errorf("%v", err)
 			}
 			there := AllFiles(t, dir)

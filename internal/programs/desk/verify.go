@@ -41,11 +41,19 @@ func verifyIn(s config.Settings) func(ctx context.Context, scope api.VerifyScope
 			return out, &api.UnableError{Why: many.Error(), Do: "verify less: a later time with since; or run docket verify on another host, which has no such limit"}
 		}
 		if err != nil {
-			return out, err
+			return out, unplaced(err)
 		}
 		out.Text, out.Report, out.Broken = cli.Verified(s, result)
 		return out, nil
 	}
+}
+
+// unplaced is the error of a verification, in the words of the API where a place is in no partition.
+func unplaced(err error) error {
+	if none, ok := errors.AsType[*inspect.NoPartitionError](err); ok {
+		return &api.PlaceError{Expected: "in a partition of " + none.Topic + ", which lacks one that was named"}
+	}
+	return err
 }
 
 // scopeOf reads the places of a scope.

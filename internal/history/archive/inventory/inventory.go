@@ -33,7 +33,7 @@ type Inventory struct {
 	LeftOffUnknown string
 	// Nightly is what the desk that archives days by itself reported.
 	Nightly Nightly
-	// Manifests are those of Archives. An inventory of a desk has none.
+	// Manifests are those of Archives. An inventory that came from a desk has none.
 	Manifests []*archive.Manifest
 	// More counts the entries of Broken, Absent, Alone and LeftOff that are left out. It is 0 where the place itself is read.
 	More int
