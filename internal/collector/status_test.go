@@ -142,7 +142,7 @@ func TestStatus_DropsAreCountedAndTold(t *testing.T) {
 			{"one", 24, time.Second, 24, 1, 0, 2, 1},
 			{"one", 30, time.Second, 30, 1, 0, 2, 1},                      // within a minute: told later
 			{"one", 24, time.Second, 30, 1, 0, 2, 1},                      // it comes late
-			{"one", 30, time.Minute, 30, 2, 0, 2, 1},                      // what was not told
+			{"one", 30, time.Minute, 30, 2, 0, 2, 1},                      // tells of the rest
 			{"one", 31, 2 * time.Minute, 31, 3, 0, 2, 1},                  //
 			{"two", 7, 30 * time.Minute, 38, 4, 0, 4, 2},                  // another: its drops of before count, too
 			{"two", 7, 31 * time.Minute, 38, 4, 0, 2, 1},                  // one is gone
