@@ -25,6 +25,8 @@ type morning interface {
 	denied() ([]string, error)
 	// why returns the reasons of a decision.
 	why(id string) ([]string, error)
+	// flips returns the changes of verdicts, each as path: was > is.
+	flips() ([]string, error)
 	// open returns the groups of open dead letters.
 	open() ([]openGroup, error)
 	// try tries the letters of a group without a change: how many would be stored, and how many would fail.
@@ -64,7 +66,7 @@ func TestMorning_ByCommandsAndByAPI(t *testing.T) {
 			uploads, api := freeAddr(t), freeAddr(t)
 			s.collector(uploads)
 			s.consumer()
-			s.desk("DOCKET_DESK_API_ADDR="+api, "DOCKET_DESK_API_TOKENS=olga:operator:"+operatorToken)
+			s.desk("DOCKET_DESK_API_ADDR="+api, "DOCKET_DESK_API_TOKENS=olga:operator:"+operatorToken, "DOCKET_STATES=true", "DOCKET_READER_SUBJECT=input:/user")
 			opa := testenv.StartOPA(t, testenv.OPAOptions{Service: "http://" + uploads, Token: opaToken, Bundle: testenv.ServeBundle(t, "shop", policies.Files, "r1"), Status: true})
 			goesBy(t, s, opa, by(s, "http://"+api))
 		})
@@ -83,9 +85,16 @@ func goesBy(t *testing.T, s *system, opa *testenv.OPA, m morning) {
 		}
 		return said.ID
 	}
-	allowed, denied := refund(20), refund(900)
+	allowed := refund(20)
+	eventually(t, patience, "the first decision is stored", func() error { // flips are in the order of storing
+		if n := s.rows("decision_id = '" + allowed + "'"); n != 1 {
+			return fmt.Errorf("%d rows", n)
+		}
+		return nil
+	})
+	denied := refund(900)
 	eventually(t, patience, "the denial is found, and nothing else", func() error {
-		if all, err := m.denied(); err != nil || !slices.Equal(all, []string{denied}) || s.rows("decision_id = '"+allowed+"'") != 1 {
+		if all, err := m.denied(); err != nil || !slices.Equal(all, []string{denied}) {
 			return fmt.Errorf("%v, %w", all, err)
 		}
 		return nil
@@ -93,6 +102,12 @@ func goesBy(t *testing.T, s *system, opa *testenv.OPA, m morning) {
 	if reasons, err := m.why(denied); err != nil || !slices.ContainsFunc(reasons, func(text string) bool { return strings.Contains(text, "a refund of 900 is above the limit of") }) {
 		t.Errorf("the reasons are %q, %v", reasons, err)
 	}
+	eventually(t, patience, "the change of the verdict is told", func() error {
+		if all, err := m.flips(); err != nil || !slices.Equal(all, []string{"shop/refund/decision: allowed > denied"}) {
+			return fmt.Errorf("%q, %w", all, err)
+		}
+		return nil
+	})
 
 	s.exec("ALTER TABLE decision_logs ADD CONSTRAINT small_refunds CHECK (coalesce((raw#>>'{input,amount}')::numeric, 0) < 500) NOT VALID")
 	const bad = 40
@@ -144,6 +159,12 @@ func (c commands) why(id string) ([]string, error) {
 	return x.reasons(), err
 }
 
+func (c commands) flips() ([]string, error) {
+	var all changes
+	_, err := c.tryDocket(&all, 0, "flips", "--since", "1h")
+	return all.texts(), err
+}
+
 func (c commands) open() ([]openGroup, error) {
 	var list shownList[openGroup]
 	_, err := c.tryDocket(&list, 0, "dlq", "groups")
@@ -189,6 +210,18 @@ func (d denials) ids() (ids []string) {
 		ids = append(ids, one.ID)
 	}
 	return ids
+}
+
+// changes are flips as both list them.
+type changes struct {
+	Flips []struct{ Path, Was, Verdict string }
+}
+
+func (c changes) texts() (texts []string) {
+	for _, f := range c.Flips {
+		texts = append(texts, f.Path+": "+f.Was+" > "+f.Verdict)
+	}
+	return texts
 }
 
 // explanation is the part of an answer to why that both have.
@@ -249,6 +282,12 @@ func (a webAPI) why(id string) ([]string, error) {
 	var x explanation
 	err := a.ask("/decisions/"+url.PathEscape(id)+"/why", nil, &x)
 	return x.reasons(), err
+}
+
+func (a webAPI) flips() ([]string, error) {
+	var all changes
+	err := a.ask("/flips", nil, &all)
+	return all.texts(), err
 }
 
 func (a webAPI) open() ([]openGroup, error) {
