@@ -78,7 +78,7 @@ func TestStatus_DecisionsHaveHomesOnAnyPath(t *testing.T) {
 		{"an array", "/status/", "[" + good("a") + "," + good("b") + "]", 2, 0},
 		{"lines", "/status/", good("a") + "\n" + good("b"), 2, 0},
 		{"one without an id", "/status", without, 0, 1},
-		{"an array of what is no decision", "/status", "[" + updateOf("one", 0, 0, "") + "]", 0, 1},
+		{"an array with an update", "/status", "[" + updateOf("one", 0, 0, "") + "]", 0, 1},
 		{"an update with a decision's id", "/status", strings.Replace(updateOf("one", 0, 0, ""), "{", `{"decision_id":"a",`, 1), 0, 1},
 		{"an update with an input", "/status", strings.Replace(updateOf("one", 0, 0, ""), "{", `{"input":null,`, 1), 0, 1},
 		{"an update without an OPA", "/status", `{"labels":{"app":"shop"},"decision_logs":{}}`, 0, 1},

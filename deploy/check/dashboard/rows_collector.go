@@ -58,8 +58,8 @@ func collectorRow() row {
 			queries: []query{{expr: "60 * max(" + rate("docket_collector_opa_dropped_decisions_total") + ") > 0", legend: "at least", quiet: true}},
 		},
 		{
-			title: "What OPAs hold", kind: "timeseries", w: 6, h: 7, unit: "short", none: "none reports its status",
-			about: "What was not uploaded yet: decisions of OPAs whose buffer counts events, bytes of the others. Normal: what comes between two uploads.",
+			title: "Decisions that OPAs hold", kind: "timeseries", w: 6, h: 7, unit: "short", none: "none reports its status",
+			about: "Not uploaded yet: decisions of OPAs whose buffer counts events, bytes of the others. Normal: as many as come between two uploads.",
 			queries: []query{
 				{expr: "docket_collector_opa_waiting_decisions" + selected, legend: "{{instance}}, decisions"},
 				{expr: "docket_collector_opa_waiting_bytes" + selected, legend: "{{instance}}, bytes"},

@@ -25,7 +25,7 @@ type Scope struct {
 	Settled bool
 	// Metrics are URLs of /metrics to ask.
 	Metrics []string
-	// MostForwarded limits the forwarded records that are kept in memory; 0: there is no limit. Beyond it the error is a
+	// MostForwarded limits the forwarded records that are kept in memory; 0: all are kept. Beyond it the error is a
 	// [*TooManyError].
 	MostForwarded int
 	// TryDeadLetters inserts dead letters that the table refused again, each alone, and rolls them back.

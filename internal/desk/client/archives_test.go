@@ -17,7 +17,7 @@ import (
 func answered(w http.ResponseWriter, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set(api.LevelHeader, "1")
-	_ = json.NewEncoder(w).Encode(body) // the client is gone
+	_ = json.NewEncoder(w).Encode(body) // the test sees an answer that is cut
 }
 
 // TestInventory_AllPages: the archives of all pages are joined, and what is missing is that of the first page.

@@ -6,8 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"docket/internal/record/subject"
@@ -347,63 +345,6 @@ func leftOf(ctx context.Context, s OpenDay, day Day) (*Left, error) {
 		return &Left{Day: day}, nil
 	}
 	return left, err
-}
-
-// finish ends what killed runs left of the day. left is nil if it is in the table. Where it is not known which archives a dropped
-// day had, all that are not complete are left alone.
-func (c *Carrier) finish(ctx context.Context, s OpenDay, day Day, left *Left) error {
-	source, err := s.Source(ctx)
-	if err != nil {
-		return err
-	}
-	var needed []string
-	if left != nil {
-		needed = left.Archives
-		if left.Forgotten != nil {
-			needed = slices.Concat(needed, left.Forgotten.Archives)
-		}
-	}
-	return finish(ctx, c.Shelf, c.Table.Name(), day, source.ID, func(archive string) staying {
-		switch {
-		case slices.Contains(needed, archive):
-			return itsFiles
-		case left != nil && left.Archives == nil:
-			return allOfIt
-		}
-		return nothing
-	})
-}
-
-// Needs are the archives of a day that a dropped day needs, by name.
-type Needs struct {
-	Archives   []string // that no other replaces
-	Superseded []string // that are not needed any more
-}
-
-// needs returns the archives of the day that the same database wrote. m is among them. So are those whose
-// manifest cannot be read, if the day left the table before, as they may have decisions from then.
-func (c *Carrier) needs(ctx context.Context, m *Manifest, day Day, before bool) (n Needs, err error) {
-	all, broken := Whole(ctx, c.Shelf, c.Table.Name(), &day)
-	if err := notBroken(broken); err != nil {
-		return n, err
-	}
-	superseded := Superseded(all)
-	for _, one := range all {
-		if !superseded[one.Name()] && one.Source.ID == m.Source.ID {
-			n.Archives = append(n.Archives, one.Name())
-		}
-	}
-	for _, name := range BrokenNames(broken) {
-		if of := nameForm.FindStringSubmatch(name + manifestSuffix); before && !superseded[name] && of != nil && of[4] == m.Source.ID {
-			n.Archives = append(n.Archives, name)
-		}
-	}
-	slices.Sort(n.Archives)
-	if !slices.Contains(n.Archives, m.Name()) {
-		return n, &BrokenError{m.Name(), "its manifest is missing"}
-	}
-	n.Superseded = slices.Sorted(maps.Keys(superseded))
-	return n, nil
 }
 
 func (c *Carrier) format() int {

@@ -78,6 +78,31 @@ func has(ctx context.Context, shelf Shelf, name string) (bool, error) {
 	return true, r.Close()
 }
 
+// finish ends what killed runs left of the day. left is nil if it is in the table. Where it is not known which archives a dropped
+// day had, all that are not complete are left alone.
+func (c *Carrier) finish(ctx context.Context, s OpenDay, day Day, left *Left) error {
+	source, err := s.Source(ctx)
+	if err != nil {
+		return err
+	}
+	var needed []string
+	if left != nil {
+		needed = left.Archives
+		if left.Forgotten != nil {
+			needed = slices.Concat(needed, left.Forgotten.Archives)
+		}
+	}
+	return finish(ctx, c.Shelf, c.Table.Name(), day, source.ID, func(archive string) staying {
+		switch {
+		case slices.Contains(needed, archive):
+			return itsFiles
+		case left != nil && left.Archives == nil:
+			return allOfIt
+		}
+		return nothing
+	})
+}
+
 // removeFiles removes the parts of an archive. A directory may have the beginning of one more.
 func removeFiles(ctx context.Context, shelf Shelf, table string, day Day, archive string) error {
 	for _, start := range []string{archive, Folder(table, day) + archive} {

@@ -96,7 +96,7 @@ func killedAt(t *testing.T, day Day, all []string, lines, late, lost bool, when 
 	lose()
 	for range 2 { // also a run that is killed while it removes files
 		c, _ = archiving(&Mortal{Shelf: Dir(dir), Dir: dir, Lives: 2, When: when}, lines, left, rows)
-		_, _ = c.Archive(t.Context(), day, false)
+		_, _ = c.Archive(t.Context(), day, false) // it is killed, or ends before; the run below has to succeed
 		lose()
 	}
 	c, table := archiving(Dir(dir), lines, left, rows)

@@ -201,7 +201,7 @@ func (w *writer) abandon() {
 			return
 		}
 	}
-	_ = w.shelf.Remove(ctx, w.marker)
+	_ = w.shelf.Remove(ctx, w.marker) // the next run removes one that stays
 }
 
 // abandonTime limits how long a run that failed removes its files.

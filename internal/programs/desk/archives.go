@@ -25,7 +25,7 @@ type archives struct {
 	asked, owner *store.Store
 	// wanted says that a desk archives days by itself.
 	wanted bool
-	// none says why there is no archive to ask for; nil: there is one.
+	// none is the error of a desk without an archive; nil: it has one.
 	none error
 }
 
