@@ -22,7 +22,7 @@ const (
 	// seldom is between two questions whose answers change slowly.
 	seldom = 10 * time.Second
 	// share bounds the load of a question: after it, this many times its duration passes before the next one.
-	share = 100
+	share = 200
 	// rarest bounds that pause.
 	rarest = time.Minute
 )

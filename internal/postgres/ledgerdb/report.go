@@ -12,23 +12,22 @@ import (
 // reportSQL takes the counts from the counters. Most of the oldest are among the first that failed; what is not there is looked
 // up group by group.
 const reportSQL = `
-WITH c AS MATERIALIZED (
-	SELECT g.kind, g.code, c.path, c.group_id, c.state, sum(c.n)::bigint AS n FROM dead_letter_counts c JOIN dead_letter_groups g USING (group_id)
-	 WHERE c.state <> 'RESOLVED' GROUP BY 1, 2, 3, 4, 5 HAVING sum(c.n) > 0),
+WITH l AS MATERIALIZED (
+	SELECT g.kind, g.code, c.path, sum(c.n) AS n, sum(c.n) FILTER (WHERE c.state = 'PENDING') AS pending, sum(c.n) FILTER (WHERE c.state = 'PROCESSING') AS processing,
+	       sum(c.n) FILTER (WHERE c.state = 'FAILED') AS failed
+	  FROM dead_letter_counts c JOIN dead_letter_groups g USING (group_id) WHERE c.state <> 'RESOLVED' GROUP BY 1, 2, 3 HAVING sum(c.n) > 0),
 first AS MATERIALIZED (
 	SELECT g.kind, g.code, o.path, min(o.first_failed_at) AS at FROM (
-		SELECT d.group_id, d.path, d.first_failed_at FROM dead_letters d WHERE d.state <> 'RESOLVED' ORDER BY d.first_failed_at LIMIT 30000) o
+		SELECT d.group_id, d.path, d.first_failed_at FROM dead_letters d WHERE d.state <> 'RESOLVED' ORDER BY d.first_failed_at LIMIT 10000) o
 	  JOIN dead_letter_groups g USING (group_id) GROUP BY 1, 2, 3),
 missing AS MATERIALIZED (
-	SELECT c.kind, c.code, c.path, c.group_id, c.state FROM c LEFT JOIN first USING (kind, code, path) WHERE first.at IS NULL),
+	SELECT l.kind, l.code, l.path FROM l LEFT JOIN first USING (kind, code, path) WHERE first.at IS NULL),
 later AS MATERIALIZED (
-	SELECT m.kind, m.code, m.path, min(o.first_failed_at) AS at FROM missing m CROSS JOIN LATERAL (
+	SELECT m.kind, m.code, m.path, min(o.first_failed_at) AS at FROM missing m JOIN dead_letter_groups g USING (kind, code) JOIN (
+		SELECT DISTINCT group_id, path, state FROM dead_letter_counts WHERE state <> 'RESOLVED' AND EXISTS (SELECT FROM missing)) c USING (group_id, path) CROSS JOIN LATERAL (
 		SELECT d.first_failed_at FROM dead_letters d
-		 WHERE d.group_id = m.group_id AND d.path = m.path AND d.state = m.state AND d.state <> 'RESOLVED' ORDER BY d.first_failed_at LIMIT 1) o
-	 GROUP BY 1, 2, 3),
-l AS (
-	SELECT kind, code, path, sum(n) AS n, sum(n) FILTER (WHERE state = 'PENDING') AS pending, sum(n) FILTER (WHERE state = 'PROCESSING') AS processing,
-	       sum(n) FILTER (WHERE state = 'FAILED') AS failed FROM c GROUP BY 1, 2, 3)
+		 WHERE d.group_id = c.group_id AND d.path = c.path AND d.state = c.state AND d.state <> 'RESOLVED' ORDER BY d.first_failed_at LIMIT 1) o
+	 GROUP BY 1, 2, 3)
 SELECT kind, code, path, coalesce(pending, 0)::bigint, coalesce(processing, 0)::bigint, coalesce(failed, 0)::bigint, coalesce(first.at, later.at)
   FROM l LEFT JOIN first USING (kind, code, path) LEFT JOIN later USING (kind, code, path) ORDER BY n DESC, kind, code, path`
 
