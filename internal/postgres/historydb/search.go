@@ -50,6 +50,7 @@ type search struct {
 	ways   ways
 	inside bool // the last window was in days that have their indexes
 	shrunk bool // the first windows there were too wide
+	paces  paces
 
 	exact    [][2]string // services and paths that are asked for
 	below    []string    // services of which more than one path may be meant
@@ -104,7 +105,7 @@ func (s *search) walk(ctx context.Context, deadline time.Time) (more bool, err e
 				return false, err
 			}
 			if skipped {
-				s.window = firstWindow
+				s.window, s.paces = firstWindow, paces{} // an empty window says nothing of others
 				to, last, indexed = s.next()
 			}
 		}
@@ -117,7 +118,8 @@ func (s *search) walk(ctx context.Context, deadline time.Time) (more bool, err e
 		if s.window > leastWindow {
 			share = left / 2
 		}
-		keys, err := s.look(ctx, share, to, indexed)
+		way := s.way(indexed)
+		keys, err := s.look(ctx, share, to, way)
 		took := time.Since(began)
 		if err != nil {
 			switch {
@@ -134,6 +136,7 @@ func (s *search) walk(ctx context.Context, deadline time.Time) (more bool, err e
 		if len(s.keys) >= s.need || last {
 			return false, nil
 		}
+		s.paces.note(way, to.Sub(s.at.at).Abs(), took)
 		s.at = spot{at: to, set: true}
 		switch {
 		case took < quickWindow:

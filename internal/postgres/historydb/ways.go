@@ -208,8 +208,58 @@ func (s *search) skip(ctx context.Context, deadline time.Time, to time.Time) (sk
 	return skipped, err
 }
 
+// way is how a window is searched.
+type way int
+
+const (
+	byIndex  way = iota // of a day that is over
+	byBlocks            // those blocks that the filter of BRIN does not rule out
+	byRow               // row after row
+)
+
+// way chooses the one of the next window. To look at who asked costs more than other columns. So if one host asks a lot, and
+// other columns rule out most rows, row after row is faster: one window tries it.
+func (s *search) way(indexed bool) way {
+	switch {
+	case indexed:
+		return byIndex
+	case !s.ways.askers || !s.ways.bloom:
+		return byRow
+	case s.ruledOut() && s.paces.rows():
+		return byRow
+	}
+	return byBlocks
+}
+
+// ruledOut reports whether a column that is cheap to look at rules out rows.
+func (s *search) ruledOut() bool { return len(s.filter.Paths) > 0 || len(s.filter.Verdicts) > 0 }
+
+// paces are how long the widest window took, by its way.
+type paces [byRow + 1]struct{ span, took time.Duration }
+
+const (
+	tellingWindow = 15 * time.Minute // of a narrower one most is the question itself
+	fasterBy      = 1.5              // a window that few blocks have takes as long as its question
+)
+
+func (p *paces) note(w way, span, took time.Duration) {
+	if span >= p[w].span {
+		p[w].span, p[w].took = span, took
+	}
+}
+
+// rows reports whether the next window is to be searched row after row: to try it, or because it is faster.
+func (p *paces) rows() bool {
+	blocks, rows := p[byBlocks], p[byRow]
+	if blocks.span < tellingWindow || rows.span == 0 {
+		return blocks.span >= tellingWindow
+	}
+	return float64(blocks.took)/float64(blocks.span) > fasterBy*float64(rows.took)/float64(rows.span)
+}
+
 // look looks through one window: from where the search is to a time.
-func (s *search) look(ctx context.Context, within time.Duration, to time.Time, indexed bool) (keys []key, err error) {
+func (s *search) look(ctx context.Context, within time.Duration, to time.Time, way way) (keys []key, err error) {
+	indexed := way == byIndex
 	err = s.r.look(ctx, within, func(ctx context.Context, tx pgx.Tx) error {
 		var args []any
 		var sql string
@@ -225,7 +275,7 @@ func (s *search) look(ctx context.Context, within time.Duration, to time.Time, i
 		switch {
 		case indexed && s.ways.askers && s.ways.paths && len(places)*len(s.hosts()) <= manyPairs:
 			sql = s.pairsSQL(places, to, &args)
-		case s.ways.askers && (indexed || s.ways.bloom):
+		case s.ways.askers && way != byRow:
 			sql = s.askersSQL(indexed, to, &args)
 		case indexed && s.ways.paths && len(places) <= manyPlaces:
 			sql = s.placesSQL(places, to, &args)
