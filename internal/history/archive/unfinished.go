@@ -92,7 +92,7 @@ func (c *Carrier) finish(ctx context.Context, s OpenDay, day Day, left *Left) er
 			needed = slices.Concat(needed, left.Forgotten.Archives)
 		}
 	}
-	return finish(ctx, c.Shelf, c.Table.Name(), day, source.ID, func(archive string) staying {
+	keep := func(archive string) staying {
 		switch {
 		case slices.Contains(needed, archive):
 			return itsFiles
@@ -100,7 +100,40 @@ func (c *Carrier) finish(ctx context.Context, s OpenDay, day Day, left *Left) er
 			return allOfIt
 		}
 		return nothing
-	})
+	}
+	if err := finish(ctx, c.Shelf, c.Table.Name(), day, source.ID, keep); err != nil {
+		return err
+	}
+	return c.bare(ctx, day, source.ID, keep)
+}
+
+// bare removes manifests of the same database whose files are all gone, and on which no dropped day relies. The storage can
+// carry out a request of a killed run after the next run removed its files. A manifest without files by intention stays.
+func (c *Carrier) bare(ctx context.Context, day Day, source string, keep func(archive string) staying) error {
+	all, err := Whole(ctx, c.Shelf, c.Table.Name(), &day)
+	if err := notBroken(err); err != nil {
+		return err
+	}
+	for _, m := range all {
+		if m.Source.ID != source || len(m.Files) == 0 || keep(m.Name()) != nothing {
+			continue
+		}
+		there := false
+		for _, of := range m.Files {
+			if there, err = has(ctx, c.Shelf, of.Name); err != nil {
+				return err
+			} else if there {
+				break
+			}
+		}
+		if there {
+			continue
+		}
+		if err := c.Shelf.Remove(ctx, m.Name()+manifestSuffix); err != nil {
+			return fmt.Errorf("remove %s%s: %w", m.Name(), manifestSuffix, err)
+		}
+	}
+	return nil
 }
 
 // removeFiles removes the parts of an archive. A directory may have the beginning of one more.
