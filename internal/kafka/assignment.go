@@ -37,6 +37,7 @@ type Assignment struct {
 
 	gathered bool      // Ready gathered the batch that Fetch takes next
 	fetched  time.Time // Fetch took the last batch then; zero before the first
+	many     bool      // the last batch had manyRecords or more
 
 	commits chan struct{} // holds the single right to commit
 
@@ -115,7 +116,7 @@ func (a *Assignment) Fetch(ctx context.Context) (*home.Batch, error) {
 		return nil, err
 	}
 	a.account.Enter(records...)
-	a.fetched = time.Now()
+	a.fetched, a.many = time.Now(), len(records) >= manyRecords
 	b := a.account.Batch(records)
 	b.Limit(most)
 	return b, nil
@@ -165,15 +166,26 @@ var closed = func() <-chan struct{} {
 	return c
 }()
 
+// manyRecords make a batch whose own cost is small beside that of its records.
+const manyRecords = 100
+
 // patience returns how long the next batch waits for more records: the batch wait without the time of carrying the
 // last batch. So the first record is home in about the batch wait. It is at least three quarters of the batch wait.
 // Otherwise a slow database would get smaller batches.
+//
+// After a batch of many records it is shorter: twice the time of carrying that one, and a quarter of the batch wait at least.
+// Then a database that has room gets smaller batches sooner, and one that is slow gets as large ones as before.
 func (a *Assignment) patience() time.Duration {
 	wait := a.session.source.sc.BatchWait
 	if a.fetched.IsZero() {
 		return wait
 	}
-	return wait - min(time.Since(a.fetched), wait/4)
+	carried := time.Since(a.fetched)
+	patience := wait - min(carried, wait/4)
+	if a.many {
+		patience = min(patience, max(wait/4, 2*carried))
+	}
+	return patience
 }
 
 // Take returns the next records of the partition in offset order: at least one, and at most as many records and bytes

@@ -86,21 +86,40 @@ func TestQueue_EmptyKeepsLittle(t *testing.T) {
 	}
 }
 
-// The time of carrying a batch is taken off the wait of the next, a quarter of it at most.
+// The time of carrying a batch is taken off the wait of the next, a quarter of it at most. After a batch of many records the
+// next one waits twice the time of carrying it.
 func TestFetch_HomeInAboutTheBatchWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const wait = 200 * time.Millisecond
-		s := lone(SourceConfig{BatchWait: wait})
+		s := lone(SourceConfig{BatchWait: wait, BatchRecords: 1000, BatchBytes: 1 << 20})
 		a := newAssignment(t.Context(), s, "logs", 0, "member")
-		for offset, each := range []struct{ carried, waited time.Duration }{
-			{0, wait}, {20 * time.Millisecond, 180 * time.Millisecond}, {time.Minute, 150 * time.Millisecond}, {0, wait},
+		offset := int64(0)
+		for _, each := range []struct {
+			carried, waited time.Duration
+			records         int
+		}{
+			{0, wait, 1},
+			{20 * time.Millisecond, 180 * time.Millisecond, 1},
+			{time.Minute, 150 * time.Millisecond, 1},
+			{0, wait, manyRecords - 1},
+			{20 * time.Millisecond, 180 * time.Millisecond, manyRecords},
+			{20 * time.Millisecond, 50 * time.Millisecond, manyRecords},
+			{40 * time.Millisecond, 80 * time.Millisecond, manyRecords},
+			{100 * time.Millisecond, 150 * time.Millisecond, manyRecords},
+			{40 * time.Millisecond, 80 * time.Millisecond, 1},
+			{40 * time.Millisecond, 160 * time.Millisecond, 1},
 		} {
 			time.Sleep(each.carried)
 			ready := make(chan error)
 			go func() { ready <- a.Ready(t.Context()) }()
 			synctest.Wait()
-			if err := a.append([]*kgo.Record{{Topic: "logs", Offset: int64(offset)}}); err != nil {
+			var records []*kgo.Record
+			for range each.records {
+				records = append(records, &kgo.Record{Topic: "logs", Offset: offset})
+				offset++
+			}
+			if err := a.append(records); err != nil {
 				t.Fatal(err)
 			}
 			from := time.Now()
