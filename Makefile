@@ -121,8 +121,8 @@ load: engine images ## Play the scenarios of load on lanes and limits, each with
 	@ONLY='$(ONLY)' OUT='$(OUT)' build/load
 
 .PHONY: lake
-lake: ## Write an archive and ask DuckDB, pyarrow, Spark and Docket the same; compare all answers (N=1000000 PLANTS=1 OUT=file.md)
-	@N='$(N)' PLANTS='$(PLANTS)' OUT='$(OUT)' build/lake
+lake: ## Write an archive and ask DuckDB, pyarrow, Spark and Docket the same; compare all answers (N=1000000 PLANTS=1 SINGLE=1 OUT=file.md)
+	@N='$(N)' PLANTS='$(PLANTS)' SINGLE='$(SINGLE)' OUT='$(OUT)' build/lake
 
 .PHONY: mutants
 mutants: engine images ## Plant bugs one at a time; the tests must catch each (ONLY=name,… JOBS=n SEEDS=n ARGS=-markdown)

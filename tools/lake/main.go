@@ -40,6 +40,7 @@ type options struct {
 	days   int
 	seed   uint64
 	plants bool
+	single bool
 	out    string
 }
 
@@ -57,6 +58,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	flags.IntVar(&o.days, "days", 0, "days that they are spread over; 0: one for each 20,000 decisions, 20 to 100")
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of the decisions")
 	flags.BoolVar(&o.plants, "plants", false, "also ask about archives with a planted error")
+	flags.BoolVar(&o.single, "single", false, "ask Docket alone, about single decisions")
 	flags.StringVar(&o.out, "out", "", "file for the table; empty: none")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -92,6 +94,18 @@ func (o *options) run(ctx context.Context, out, log io.Writer) error {
 			archives = append(archives, w.dir)
 		}
 	}
+	picks, err := pick(&rows)
+	if err != nil {
+		return err
+	}
+	costs, err := askCold(ctx, whole.dir, picks)
+	if err != nil {
+		return fmt.Errorf("ask about single decisions: %w", err)
+	}
+	fmt.Fprint(out, coldPage(whole, costs)+"\n")
+	if o.single {
+		return o.save(coldPage(whole, costs))
+	}
 	docket, err := askDocket(ctx, whole.dir)
 	if err != nil {
 		return err
@@ -114,9 +128,7 @@ func (o *options) run(ctx context.Context, out, log io.Writer) error {
 	}
 	page := pageOf(whole, asked)
 	fmt.Fprint(out, page)
-	if o.out != "" {
-		failed = append(failed, os.WriteFile(o.out, []byte(page), 0o600))
-	}
+	failed = append(failed, o.save(coldPage(whole, costs)+"\n"+page))
 	if err := errors.Join(failed...); err != nil {
 		return err
 	}
@@ -124,6 +136,14 @@ func (o *options) run(ctx context.Context, out, log io.Writer) error {
 		fmt.Fprintf(out, "every engine noticed a missing row and an altered verdict\n")
 	}
 	return nil
+}
+
+// save writes the page, if there is to be one.
+func (o *options) save(page string) error {
+	if o.out == "" {
+		return nil
+	}
+	return os.WriteFile(o.out, []byte(page), 0o600)
 }
 
 // noticed returns an error unless the answers about a planted archive differ.

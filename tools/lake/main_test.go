@@ -236,6 +236,19 @@ func TestDocket_AnswersAsTheModel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		picks, err := pick(d)
+		if err != nil || len(picks) == 0 {
+			t.Fatalf("%d picked: %v", len(picks), err)
+		}
+		costs, err := askCold(t.Context(), dir, picks)
+		if err != nil || len(costs) != len(askings) {
+			t.Errorf("single decisions: %v", err)
+		}
+		none := slices.Clone(picks)
+		none[len(none)-1].at.ID = "5b7f0d2c-0000-4000-8000-000000000000"
+		if _, err := askCold(t.Context(), dir, none); err == nil {
+			t.Error("a decision that the archive does not have was found")
+		}
 		want := model(rowsOf(t, d))
 		if len(want.rows["flips"]) == 0 { // a small archive may have none, which differences reports
 			want.add("flips", "none")
