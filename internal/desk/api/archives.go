@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -111,6 +112,18 @@ const (
 	mostMissing = 10_000 // names of missing files; one archive may have more
 )
 
+// ArchiveProof is the result of reading an archive.
+type ArchiveProof struct {
+	Name    string `json:"name"`
+	Whole   bool   `json:"whole" doc:"Each file and all rows are as the manifest says"`
+	Problem string `json:"problem,omitempty" doc:"What is wrong; missing: nothing"`
+}
+
+type proveInput struct {
+	Name string `path:"name" maxLength:"200"`
+}
+type proofOutput struct{ Body ArchiveProof }
+
 // ForgetRequest gives up a day.
 type ForgetRequest struct {
 	Reason string `json:"reason,omitempty" maxLength:"1000" doc:"Why, as answers show it; required without dry_run"`
@@ -139,6 +152,10 @@ func (s *api) archives() {
 	if s.Inventory != nil {
 		register(s, route{role: Viewer, method: http.MethodGet, path: "/archives", id: "list-archives", long: true, errors: []int{http.StatusConflict},
 			summary: "List archives, and what their place lacks", text: "The desk reads the manifests of its DOCKET_ARCHIVE_TO and lists the files. It reads no other file."}, s.listArchives)
+	}
+	if s.Prove != nil {
+		register(s, route{role: Operator, method: http.MethodGet, path: "/archives/{name}/verify", id: "verify-archive", long: true, errors: []int{http.StatusConflict},
+			summary: "Read an archive and check it against its manifest", text: fmt.Sprintf("From a bucket this downloads it. It changes nothing. There is one verification at a time, of an archive or of the system. It ends after %s, or with its request.", s.LongTimeout)}, s.proved)
 	}
 	if s.Forget != nil {
 		register(s, route{role: Admin, method: http.MethodPost, path: "/archive/{day}/forget", id: "forget-day", errors: []int{http.StatusConflict},
@@ -212,6 +229,29 @@ func upTo[T any](all []T, more *int) []T {
 	n := min(len(all), mostLacks)
 	*more += len(all) - n
 	return all[:n]
+}
+
+func (s *api) proved(ctx context.Context, _ caller, in *proveInput) (*proofOutput, error) {
+	done, err := s.verifying()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	err = s.Prove(ctx, in.Name)
+	var broken *archive.BrokenError
+	var line *archive.LineError
+	switch {
+	case err == nil:
+		return &proofOutput{ArchiveProof{Name: in.Name, Whole: true}}, nil
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return nil, problem(http.StatusServiceUnavailable, fmt.Sprintf("the archive was not read within %s", s.LongTimeout),
+			"run docket archive verify beside the archive").later(retryAfter)
+	case errors.As(err, &broken), errors.As(err, &line):
+		return &proofOutput{ArchiveProof{Name: in.Name, Problem: err.Error()}}, nil
+	case errors.Is(err, archive.ErrNone):
+		return nil, problem(http.StatusConflict, "there is no archive of this name", "GET /api/v1/archives lists them")
+	}
+	return nil, ofArchive(err)
 }
 
 func (s *api) forget(ctx context.Context, c caller, in *forgetInput) (*forgottenOutput, error) {

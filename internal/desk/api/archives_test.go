@@ -21,6 +21,8 @@ const archiveName = "decision_logs-2026-02-25-001-3f9a2c-4f397d52"
 
 func noInventory(context.Context) (*inventory.Inventory, error) { return &inventory.Inventory{}, nil }
 
+func proveNothing(context.Context, string) error { return nil }
+
 func forgetNothing(context.Context, archive.Day, ledger.Actor, bool) (*archive.Forgotten, string, error) {
 	return nil, "", nil
 }
@@ -105,6 +107,53 @@ func TestArchives_Bounded(t *testing.T) {
 	}
 	if list = archivesOf(t, w, "?after="+archiveName); len(list.Archives) != 2 || list.Next != "" || list.More != 0 {
 		t.Errorf("%d archives, next %s, %d more", len(list.Archives), list.Next, list.More)
+	}
+}
+
+// TestProve_SaysWhatIsWrong: a damaged archive is an answer. One that was not read is a problem, and two are not read at once.
+func TestProve_SaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	name := "decision_logs-2026-02-25-001-3f9a2c-5f397d52"
+	var result error
+	var meanwhile func()
+	w := newWorld(t, func(_ *api.Config, p *api.Ports) {
+		p.Prove = func(_ context.Context, of string) error {
+			if of != name {
+				t.Errorf("read %s", of)
+			}
+			if meanwhile != nil {
+				meanwhile()
+			}
+			return result
+		}
+	})
+	path := "/archives/" + name + "/verify"
+	for _, c := range []struct {
+		err  error
+		code int
+		want string
+	}{
+		{nil, http.StatusOK, `"whole":true}`},
+		{&archive.BrokenError{Archive: name, Problem: "its rows do not match"}, http.StatusOK, `"whole":false,"problem":"archive ` + name + ` is broken: its rows do not match`},
+		{&archive.LineError{}, http.StatusOK, `"whole":false,"problem":"`},
+		{archive.ErrNone, http.StatusConflict, "GET /api/v1/archives lists them"},
+		{&archive.ShelfError{Err: errors.New("the bucket is away"), Do: "bring it back"}, http.StatusServiceUnavailable, "bring it back"},
+		{&api.UnableError{Why: "the desk has no archive", Do: "set it"}, http.StatusConflict, "set it"},
+	} {
+		result = c.err
+		if a := w.ask(t, "operator", http.MethodGet, path, ""); a.code != c.code || !strings.Contains(a.body, c.want) {
+			t.Errorf("%v: %d: %s", c.err, a.code, a.body)
+		}
+	}
+	result, meanwhile = nil, func() {
+		for _, other := range []string{path, "/verify"} {
+			if a := w.ask(t, "operator", http.MethodGet, other, ""); a.code != http.StatusServiceUnavailable || !strings.Contains(a.body, "another verification runs") {
+				t.Errorf("%s meanwhile: %d: %s", other, a.code, a.body)
+			}
+		}
+	}
+	if a := w.ask(t, "operator", http.MethodGet, path, ""); a.code != http.StatusOK {
+		t.Errorf("%d: %s", a.code, a.body)
 	}
 }
 

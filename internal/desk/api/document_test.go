@@ -97,6 +97,7 @@ var permissions = []struct {
 	{"list-audit", "viewer", "GET", "/audit?of=groups&group=" + fingerprint + "&after=1", "", 200},
 	{"show-calendar", "viewer", "GET", "/archive?before=2026-11-02&limit=5", "", 200},
 	{"list-archives", "viewer", "GET", "/archives?limit=1&after=" + archiveName, "", 200},
+	{"verify-archive", "operator", "GET", "/archives/" + archiveName + "/verify", "", 200},
 	{"forget-day", "admin", "POST", "/archive/2026-02-25/forget", `{"reason":"over"}`, 200},
 	{"list-rules", "viewer", "GET", "/rules?all=true&limit=5&fingerprint=" + fingerprint, "", 200},
 	{"add-rule", "operator", "POST", "/rules", `{"fingerprint":"` + fingerprint + `","act":"snooze","until":"` + time.Now().Add(time.Hour).UTC().Format(time.RFC3339) + `","reason":"r"}`, 201},

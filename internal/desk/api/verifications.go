@@ -48,6 +48,16 @@ func (s *api) verifications() {
 	}
 }
 
+// verifying takes the only place of a verification. done gives it back.
+func (s *api) verifying() (done func(), err error) {
+	select {
+	case s.verify <- struct{}{}:
+		return func() { <-s.verify }, nil
+	default:
+		return nil, problem(http.StatusServiceUnavailable, "another verification runs", "try again when that has ended").later(retryAfter)
+	}
+}
+
 func (s *api) verified(ctx context.Context, _ caller, in *verifyInput) (*verifyOutput, error) {
 	scope := VerifyScope{From: in.From, Settled: in.Settled}
 	if in.Since != "" {
@@ -56,12 +66,11 @@ func (s *api) verified(ctx context.Context, _ caller, in *verifyInput) (*verifyO
 			return nil, faulty("query.since", "2h, 3d, a date, or RFC 3339")
 		}
 	}
-	select {
-	case s.verify <- struct{}{}:
-		defer func() { <-s.verify }()
-	default:
-		return nil, problem(http.StatusServiceUnavailable, "another verification runs", "try again when that has ended").later(retryAfter)
+	done, err := s.verifying()
+	if err != nil {
+		return nil, err
 	}
+	defer done()
 	out, err := s.Verify(ctx, scope)
 	var place *PlaceError
 	switch {

@@ -114,3 +114,12 @@ func (b Book) Forget(ctx context.Context, day archive.Day, by ledger.Actor, dry 
 	}
 	return earlier, out.Where, nil
 }
+
+// Prove has the desk read an archive of its own and check it against its manifest. It returns what is wrong, or nothing.
+func (c *Client) Prove(ctx context.Context, name string) (problem string, err error) {
+	var out api.ArchiveProof
+	if err := c.ask(ctx, request{method: http.MethodGet, path: "/archives/" + url.PathEscape(name) + "/verify", long: true}, &out); err != nil {
+		return "", older(err)
+	}
+	return out.Problem, nil
+}

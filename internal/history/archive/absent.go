@@ -89,6 +89,12 @@ func (l *Left) of(all []*Manifest) (of []*Manifest) {
 	return of
 }
 
+// DayOfName returns the day in the name of an archive.
+func DayOfName(name string) (day Day, ok bool) {
+	day, err := ParseDay(dayOfName(name))
+	return day, err == nil
+}
+
 func dayOfName(name string) string {
 	if of := nameForm.FindStringSubmatch(name + manifestSuffix); of != nil {
 		return of[2]

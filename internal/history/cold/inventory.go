@@ -3,6 +3,8 @@ package cold
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -61,4 +63,34 @@ func (d *Days) whole(ctx context.Context, shelf archive.Shelf, table string) ([]
 		all = append(all, one...)
 	}
 	return all, errors.Join(broken...)
+}
+
+// Prove reads all of an archive and compares it with its manifest: see [archive.ProveWithin]. The error is [archive.ErrNone] if
+// there is no archive of that name.
+func (d *Days) Prove(ctx context.Context, name string) error {
+	shelf, err := d.Open()
+	if err != nil {
+		return err
+	}
+	day, ok := archive.DayOfName(name)
+	if !ok {
+		return archive.ErrNone
+	}
+	table := d.Table
+	if strings.HasPrefix(name, archive.LettersName+"-") {
+		table = archive.LettersName
+	}
+	all, err := archive.Whole(ctx, shelf, table, &day)
+	if slices.Contains(archive.BrokenNames(err), name) {
+		return err
+	}
+	for _, m := range all {
+		if m.Name() == name {
+			return archive.ProveWithin(ctx, shelf, m, d.LineBytes)
+		}
+	}
+	if wrong := (*archive.BrokenError)(nil); err != nil && !errors.As(err, &wrong) {
+		return err
+	}
+	return archive.ErrNone
 }

@@ -53,6 +53,14 @@ func (a *archives) inventory(ctx context.Context) (*inventory.Inventory, error) 
 	})
 }
 
+// prove reads an archive and checks it against its manifest.
+func (a *archives) prove(ctx context.Context, name string) error {
+	if a.none != nil {
+		return a.none
+	}
+	return a.days.Prove(ctx, name)
+}
+
 // forget notes that a day is given up, by the login that archives days.
 func (a *archives) forget(ctx context.Context, day archive.Day, by ledger.Actor, dry bool) (*archive.Forgotten, string, error) {
 	if a.none != nil {

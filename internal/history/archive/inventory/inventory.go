@@ -39,6 +39,22 @@ type Inventory struct {
 	More int
 }
 
+// OfDay returns the part about one day. It has no manifests, and neither LeftOff nor Nightly.
+func (v *Inventory) OfDay(day archive.Day) *Inventory {
+	of := func(name string) bool { at, ok := archive.DayOfName(name); return ok && at == day }
+	return &Inventory{
+		Where: v.Where, LeftUnknown: v.LeftUnknown, More: v.More,
+		Archives: keep(v.Archives, func(a Archive) bool { return a.Day == day.String() }),
+		Broken:   keep(v.Broken, func(b *archive.BrokenError) bool { return of(b.Archive) }),
+		Absent:   keep(v.Absent, func(a *archive.AbsentError) bool { return a.Day == day }),
+		Alone:    keep(v.Alone, func(a Alone) bool { return of(a.Archive) }),
+	}
+}
+
+func keep[T any](all []T, fits func(T) bool) []T {
+	return slices.DeleteFunc(slices.Clone(all), func(one T) bool { return !fits(one) })
+}
+
 // Archive is an archive with a manifest.
 type Archive struct {
 	Name, Table, Day string

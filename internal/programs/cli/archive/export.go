@@ -59,7 +59,7 @@ func Command(call, asking frame.Call) *cobra.Command {
 	frame.Usage(c, []string{"DOCKET_DATABASE_URL", "DOCKET_ARCHIVE_TO"}, "all days are archived; or no day is that old; or you answered no", "at least one day failed, or the command failed")
 	frame.Complete(c, map[string]frame.Completion{"format": frame.Fixed([]string{formatParquet, formatLines})})
 	c.RunE = x.Run(x.check)
-	c.AddCommand(listCommand(asking), daysCommand(asking), verifyCommand(call), forgetCommand(asking))
+	c.AddCommand(listCommand(asking), daysCommand(asking), verifyCommand(asking), forgetCommand(asking))
 	return c
 }
 

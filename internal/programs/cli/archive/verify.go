@@ -2,6 +2,7 @@ package archive
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -23,7 +24,8 @@ func verifyCommand(call frame.Call) *cobra.Command {
 	c := &cobra.Command{
 		Use: "verify {--day DAY | --all} [flags]", Short: "Read archives and check them against their manifests", DisableFlagsInUseLine: true,
 		Long: "Read archives and check them against their manifests: size and SHA-256 of each file, count and hash of the rows.\n" +
-			"From a bucket this downloads them. Nothing is changed.",
+			"From a bucket this downloads them. Nothing is changed. With --server, the desk reads its own archive, one\n" +
+			"after another. That needs the role operator.",
 		Example: "  docket archive verify --day 2026-08-01\n  docket archive verify --all --from /srv/docket-archive", Args: frame.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	c.Flags().StringVar(&v.day, "day", "", "only this `DAY`: YYYY-MM-DD, in UTC")
@@ -47,19 +49,15 @@ func (v *verify) check([]string) (frame.Work, error) {
 		}
 		day = &d
 	}
-	return func(ctx context.Context) error { return v.verified(ctx, day) }, v.locate("--from")
+	return func(ctx context.Context) error { return v.verified(ctx, day) }, v.locateOrDesk("--from")
 }
 
 func (v *verify) verified(ctx context.Context, day *archive.Day) error {
-	shelf, let, err := v.shelf()
+	there, prove, let, err := v.look(ctx, day)
 	if err != nil {
 		return err
 	}
 	defer let()
-	there, err := inventory.Source{Shelf: shelf, Table: v.Sys.Days, Left: v.Sys.Left, Day: day, Told: error.Error}.Take(ctx)
-	if err != nil {
-		return err
-	}
 	v.unknown(there)
 	wrong := broken(there)
 	if wrong != nil {
@@ -72,15 +70,18 @@ func (v *verify) verified(ctx context.Context, day *archive.Day) error {
 	v.alone(there.Alone)
 	bad := wrong != nil || missing
 	var told []jsonArchive
-	for i, m := range there.Manifests {
-		err := archive.ProveWithin(ctx, shelf, m, archive.MostLine(int64(v.Settings.MaxRecordBytes)))
-		ok := err == nil
-		j := archiveOf(there.Archives[i])
+	for i, a := range there.Archives {
+		problem, err := prove(ctx, i)
+		if err != nil {
+			return err
+		}
+		ok := problem == nil
+		j := archiveOf(a)
 		if j.Verified = &ok; !ok {
-			bad, j.Error = true, err.Error()
-			v.Failed(err)
+			bad, j.Error = true, problem.Error()
+			v.Failed(problem)
 		} else if !v.AsJSON {
-			v.Say("%s: ok, %s, %s\n", m.Name(), term.Counted(m.Rows, "row"), sized(m.Bytes()))
+			v.Say("%s: ok, %s, %s\n", a.Name, term.Counted(a.Rows, "row"), sized(a.Bytes))
 		}
 		told = append(told, j)
 	}
@@ -91,4 +92,36 @@ func (v *verify) verified(ctx context.Context, day *archive.Day) error {
 		return frame.Exit(1)
 	}
 	return nil
+}
+
+// look returns what there is, of a day or of all, and how one of these archives is read: by the desk, if one is chosen, or
+// here. let closes it. The error of prove says that the desk did not read it.
+func (v *verify) look(ctx context.Context, day *archive.Day) (there *inventory.Inventory, prove func(ctx context.Context, i int) (problem, err error), let func(), err error) {
+	if v.Sys.Desk != nil {
+		if there, err = v.Sys.Inventory(ctx); err != nil {
+			return nil, nil, nil, err
+		}
+		if day != nil {
+			there = there.OfDay(*day)
+		}
+		return there, func(ctx context.Context, i int) (problem, err error) {
+			text, err := v.Sys.Prove(ctx, there.Archives[i].Name)
+			if text != "" {
+				problem = errors.New(text)
+			}
+			return problem, err
+		}, func() {}, nil
+	}
+	shelf, let, err := v.shelf()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	there, err = inventory.Source{Shelf: shelf, Table: v.Sys.Days, Left: v.Sys.Left, Day: day, Told: error.Error}.Take(ctx)
+	if err != nil {
+		let()
+		return nil, nil, nil, err
+	}
+	return there, func(ctx context.Context, i int) (problem, err error) {
+		return archive.ProveWithin(ctx, shelf, there.Manifests[i], archive.MostLine(int64(v.Settings.MaxRecordBytes))), nil
+	}, let, nil
 }

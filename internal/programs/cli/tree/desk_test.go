@@ -26,6 +26,7 @@ import (
 	"docket/internal/history/archive"
 	"docket/internal/history/archive/inventory"
 	"docket/internal/history/archive/nightly"
+	"docket/internal/history/cold"
 	"docket/internal/history/lookup"
 	"docket/internal/history/reader"
 	"docket/internal/programs/cli/frame"
@@ -105,6 +106,9 @@ func (w *world) overDesk(t *testing.T, role string) *world {
 				Shelf: shelf, Table: w.days, Left: w.leftDays, Today: archive.DayOf(now), Wanted: settings.ArchiveAfter != "", Told: error.Error,
 				Note: func(ctx context.Context) (string, time.Time, error) { return w.book.Remembered(ctx, nightly.NoteName) },
 			}.Take(ctx)
+		},
+		Prove: func(ctx context.Context, name string) error {
+			return cold.New(cold.Config{Where: settings.ArchiveTo, Table: "decision_logs", LineBytes: archive.MostLine(1 << 20), Shelf: func() (archive.Shelf, error) { return sys.Shelf(settings.ArchiveTo) }}).Prove(ctx, name)
 		},
 		Forget: func(ctx context.Context, day archive.Day, by ledger.Actor, dry bool) (*archive.Forgotten, string, error) {
 			shelf, err := sys.Shelf(settings.ArchiveTo)

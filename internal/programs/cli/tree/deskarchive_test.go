@@ -15,7 +15,7 @@ import (
 	"docket/internal/testkit/readertest"
 )
 
-// TestDesk_SameArchives: a desk lists its archive as the command on its host does, whatever the place lacks.
+// TestDesk_SameArchives: a desk lists and verifies its archive as the command on its host does, whatever the place lacks.
 func TestDesk_SameArchives(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 8, 1, 10, 0, 0, 0, time.UTC)
@@ -24,6 +24,9 @@ func TestDesk_SameArchives(t *testing.T) {
 		"intact": func(*testing.T, *world, string, []*archive.Manifest) {},
 		"a manifest is gone": func(t *testing.T, _ *world, dir string, all []*archive.Manifest) {
 			remove(t, dir, all[0].Name()+".manifest.json")
+		},
+		"a file is damaged": func(t *testing.T, _ *world, dir string, all []*archive.Manifest) {
+			write(t, dir, all[1].Files[0].Name, "x")
 		},
 		"a file is gone": func(t *testing.T, _ *world, dir string, all []*archive.Manifest) {
 			remove(t, dir, all[0].Files[0].Name)
@@ -66,8 +69,12 @@ func TestDesk_SameArchives(t *testing.T) {
 			w.environ = append(w.environ, "DOCKET_ARCHIVE_AFTER=90d")
 		},
 	} {
-		for _, how := range []string{"", " --json", " --wide", " -o csv"} {
-			t.Run(name+how, func(t *testing.T) {
+		for _, how := range []string{"list", "list --json", "list --wide", "list -o csv", "verify --all", "verify --all --json", "verify --day 2026-08-01", "verify --day 2026-07-01", "verify --day 2026-08-02"} {
+			role := "viewer"
+			if strings.HasPrefix(how, "verify") {
+				role = "operator"
+			}
+			t.Run(name+" "+how, func(t *testing.T) {
 				t.Parallel()
 				dir := t.TempDir()
 				left := archive.Left{Day: archive.DayOf(at)}
@@ -81,9 +88,9 @@ func TestDesk_SameArchives(t *testing.T) {
 				}
 				first := &world{book: newBook(), days: young{}, left: []archive.Left{left}, environ: []string{"DOCKET_ARCHIVE_TO=" + dir}}
 				change(t, first, dir, all)
-				both(t, "viewer", func() *world {
+				both(t, role, func() *world {
 					return &world{book: first.book, days: first.days, left: first.left, environ: first.environ}
-				}, strings.Fields("archive list"+how)...)
+				}, strings.Fields("archive "+how)...)
 			})
 		}
 	}
