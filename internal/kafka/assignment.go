@@ -170,11 +170,11 @@ var closed = func() <-chan struct{} {
 const manyRecords = 100
 
 // patience returns how long the next batch waits for more records: the batch wait without the time of carrying the
-// last batch. So the first record is home in about the batch wait. It is at least three quarters of the batch wait.
-// Otherwise a slow database would get smaller batches.
+// last batch, up to a quarter. So the first record is home in about the batch wait, and a slow database gets batches that are
+// not much smaller.
 //
-// After a batch of many records it is shorter: twice the time of carrying that one, and a quarter of the batch wait at least.
-// Then a database that has room gets smaller batches sooner, and one that is slow gets as large ones as before.
+// After a batch of many records it is twice the time of carrying that one, if this is less. A quarter of the batch wait is the
+// least. So a database that has room gets smaller batches sooner, and one that is slow gets as large ones as before.
 func (a *Assignment) patience() time.Duration {
 	wait := a.session.source.sc.BatchWait
 	if a.fetched.IsZero() {

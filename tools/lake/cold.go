@@ -35,7 +35,7 @@ func pick(rows *decisions) ([]picked, error) {
 		of := (2*n + 1) * rows.days / (2 * min(days, rows.days))
 		step, seen := max(rows.count(of)*days/mostPicked, 1), int64(0)
 		err := rows.lines(rows.day(of), func(line []byte) error {
-			if seen++; seen%step != (step+1)/2 || len(all) == mostPicked {
+			if seen++; seen%step != step/2 || len(all) == mostPicked {
 				return nil
 			}
 			one, err := pickedOf(line)
@@ -47,6 +47,9 @@ func pick(rows *decisions) ([]picked, error) {
 		if err != nil {
 			return nil, fmt.Errorf("pick a decision: %w", err)
 		}
+	}
+	if len(all) == 0 {
+		return nil, errors.New("there are no decisions to ask about")
 	}
 	return all, nil
 }

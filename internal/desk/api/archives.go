@@ -117,6 +117,7 @@ type ArchiveProof struct {
 	Name    string `json:"name"`
 	Whole   bool   `json:"whole" doc:"Each file and all rows are as the manifest says"`
 	Problem string `json:"problem,omitempty" doc:"What is wrong; missing: nothing"`
+	Hint    string `json:"hint,omitempty" doc:"What to do about it"`
 }
 
 type proveInput struct {
@@ -240,13 +241,18 @@ func (s *api) proved(ctx context.Context, _ caller, in *proveInput) (*proofOutpu
 	err = s.Prove(ctx, in.Name)
 	var broken *archive.BrokenError
 	var line *archive.LineError
+	var size *archive.SizeError
 	switch {
 	case err == nil:
 		return &proofOutput{ArchiveProof{Name: in.Name, Whole: true}}, nil
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return nil, problem(http.StatusServiceUnavailable, fmt.Sprintf("the archive was not read within %s", s.LongTimeout),
 			"run docket archive verify beside the archive").later(retryAfter)
-	case errors.As(err, &broken), errors.As(err, &line):
+	case errors.As(err, &line):
+		return &proofOutput{ArchiveProof{Name: in.Name, Problem: err.Error(), Hint: line.Hint()}}, nil
+	case errors.As(err, &size):
+		return &proofOutput{ArchiveProof{Name: in.Name, Problem: err.Error(), Hint: size.Hint()}}, nil
+	case errors.As(err, &broken):
 		return &proofOutput{ArchiveProof{Name: in.Name, Problem: err.Error()}}, nil
 	case errors.Is(err, archive.ErrNone):
 		return nil, problem(http.StatusConflict, "there is no archive of this name", "GET /api/v1/archives lists them")

@@ -13,6 +13,7 @@ import (
 	"docket/internal/desk/api"
 	"docket/internal/desk/ledger"
 	"docket/internal/history/archive"
+	"docket/internal/history/archive/columnar"
 	"docket/internal/history/archive/inventory"
 	"docket/internal/history/archive/nightly"
 )
@@ -135,7 +136,8 @@ func TestProve_SaysWhatIsWrong(t *testing.T) {
 	}{
 		{nil, http.StatusOK, `"whole":true}`},
 		{&archive.BrokenError{Archive: name, Problem: "its rows do not match"}, http.StatusOK, `"whole":false,"problem":"archive ` + name + ` is broken: its rows do not match`},
-		{&archive.LineError{}, http.StatusOK, `"whole":false,"problem":"`},
+		{&archive.LineError{}, http.StatusOK, `"hint":"raise DOCKET_MAX_RECORD_BYTES`},
+		{&archive.SizeError{Limit: &columnar.LimitError{}}, http.StatusOK, `"hint":"raise DOCKET_MAX_RECORD_BYTES`},
 		{archive.ErrNone, http.StatusConflict, "GET /api/v1/archives lists them"},
 		{&archive.ShelfError{Err: errors.New("the bucket is away"), Do: "bring it back"}, http.StatusServiceUnavailable, "bring it back"},
 		{&api.UnableError{Why: "the desk has no archive", Do: "set it"}, http.StatusConflict, "set it"},

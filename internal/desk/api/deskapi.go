@@ -129,8 +129,8 @@ type Ports struct {
 	// Inventory says what the archive of the desk has and lacks. Nobody may change its answer. Without an archive the error is
 	// a [*UnableError].
 	Inventory func(ctx context.Context) (*inventory.Inventory, error)
-	// Prove reads the archive of a name and compares it with its manifest. A damaged one is an [*archive.BrokenError] or an
-	// [*archive.LineError], and one that is not there [archive.ErrNone]. Its limits end it.
+	// Prove reads the archive of a name and compares it with its manifest. A damaged one is an [*archive.BrokenError], an
+	// [*archive.LineError] or an [*archive.SizeError], and one that is not there [archive.ErrNone]. Its limits end it.
 	Prove func(ctx context.Context, name string) error
 	// Forget notes that a day is given up, as [archive.Carrier.Forget] does, and returns the place of the archive.
 	Forget func(ctx context.Context, day archive.Day, by ledger.Actor, dry bool) (earlier *archive.Forgotten, where string, err error)

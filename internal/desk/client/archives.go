@@ -115,11 +115,23 @@ func (b Book) Forget(ctx context.Context, day archive.Day, by ledger.Actor, dry 
 	return earlier, out.Where, nil
 }
 
-// Prove has the desk read an archive of its own and check it against its manifest. It returns what is wrong, or nothing.
-func (c *Client) Prove(ctx context.Context, name string) (problem string, err error) {
+// ArchiveError says what is wrong with an archive that the desk read.
+type ArchiveError struct{ problem, hint string }
+
+func (e *ArchiveError) Error() string { return e.problem }
+
+// Hint returns advice; empty: none.
+func (e *ArchiveError) Hint() string { return e.hint }
+
+// Prove has the desk read an archive of its own and check it against its manifest. A fault of the archive is an
+// [*ArchiveError].
+func (c *Client) Prove(ctx context.Context, name string) error {
 	var out api.ArchiveProof
 	if err := c.ask(ctx, request{method: http.MethodGet, path: "/archives/" + url.PathEscape(name) + "/verify", long: true}, &out); err != nil {
-		return "", older(err)
+		return older(err)
 	}
-	return out.Problem, nil
+	if !out.Whole {
+		return &ArchiveError{out.Problem, out.Hint}
+	}
+	return nil
 }

@@ -299,6 +299,16 @@ func (c *Carrier) Archive(ctx context.Context, day Day, keep bool) (done Archive
 		if err := c.reach(StepVerified, where); err != nil {
 			return done, err
 		}
+		if left == nil && where != Strays { // all rows of the day are in m
+			if err := c.bare(ctx, day, m.Source.ID, func(archive string) staying {
+				if archive == m.Name() {
+					return itsFiles
+				}
+				return nothing
+			}); err != nil {
+				return done, err
+			}
+		}
 		if keep {
 			return done, nil
 		}

@@ -104,29 +104,33 @@ func (c *Carrier) finish(ctx context.Context, s OpenDay, day Day, left *Left) er
 	if err := finish(ctx, c.Shelf, c.Table.Name(), day, source.ID, keep); err != nil {
 		return err
 	}
+	if left == nil { // the rows of the table were not looked at yet
+		return nil
+	}
 	return c.bare(ctx, day, source.ID, keep)
 }
 
-// bare removes manifests of the same database whose files are all gone, and on which no dropped day relies. The storage can
-// carry out a request of a killed run after the next run removed its files. A manifest without files by intention stays.
+// bare removes manifests of the same database whose files are all gone, and that keep lets go. The storage can carry out a
+// request of a killed run after the next run removed its files. Such a manifest is the only trace of an archive that was lost
+// otherwise. So the rows of the day have to be in the table, or a note has to say which archives the day needs.
 func (c *Carrier) bare(ctx context.Context, day Day, source string, keep func(archive string) staying) error {
 	all, err := Whole(ctx, c.Shelf, c.Table.Name(), &day)
 	if err := notBroken(err); err != nil {
 		return err
 	}
+	listed, err := ListFiles(ctx, c.Shelf, c.Table.Name(), &day)
+	if err != nil {
+		return err
+	}
 	for _, m := range all {
-		if m.Source.ID != source || len(m.Files) == 0 || keep(m.Name()) != nothing {
+		if m.Source.ID != source || len(m.Files) == 0 || len(listed.Lacks(m)) < len(m.Files) || keep(m.Name()) != nothing {
 			continue
 		}
-		there := false
-		for _, of := range m.Files {
-			if there, err = has(ctx, c.Shelf, of.Name); err != nil {
-				return err
-			} else if there {
-				break
-			}
+		some, err := hasSome(ctx, c.Shelf, m)
+		if err != nil {
+			return err
 		}
-		if there {
+		if some {
 			continue
 		}
 		if err := c.Shelf.Remove(ctx, m.Name()+manifestSuffix); err != nil {
@@ -134,6 +138,16 @@ func (c *Carrier) bare(ctx context.Context, day Day, source string, keep func(ar
 		}
 	}
 	return nil
+}
+
+// hasSome reports whether a place has a file of an archive. It asks for each, as a listing of some places is behind.
+func hasSome(ctx context.Context, shelf Shelf, m *Manifest) (bool, error) {
+	for _, of := range m.Files {
+		if there, err := has(ctx, shelf, of.Name); there || err != nil {
+			return there, err
+		}
+	}
+	return false, nil
 }
 
 // removeFiles removes the parts of an archive. A directory may have the beginning of one more.

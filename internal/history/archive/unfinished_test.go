@@ -384,6 +384,8 @@ func TestUnfinished_ManifestComesLate(t *testing.T) {
 	}
 }
 
+func (s *stepping) Settle(context.Context) error { return nil }
+
 // A storage can carry out the last request of a killed run after the next run removed its files. The manifest names files that
 // are gone. It goes with the run after that, unless a dropped day relies on it, or has others' decisions.
 func TestUnfinished_ManifestWithoutFiles(t *testing.T) {
@@ -394,6 +396,8 @@ func TestUnfinished_ManifestWithoutFiles(t *testing.T) {
 		left   *Left
 		source string
 		remove int // files
+		but    int
+		where  Location // empty: Leaving
 		stays  bool
 	}{
 		"in the table":                  {remove: 2},
@@ -403,7 +407,13 @@ func TestUnfinished_ManifestWithoutFiles(t *testing.T) {
 		"it was forgotten with the day": {left: &Left{Day: day, Archives: []string{}, Forgotten: &Forgotten{Archives: []string{m.Name()}}}, remove: 2, stays: true},
 		"what it needs is not known":    {left: &Left{Day: day}, remove: 2, stays: true},
 		"of another database":           {source: "fedcba", remove: 2, stays: true},
-		"one file is there":             {remove: 1, stays: true},
+		"the first file is there":       {remove: 2, but: 1, stays: true},
+		"the last file is there":        {remove: 1, stays: true},
+		"kept in the table":             {remove: 2, where: Attached},
+		"late rows alone":               {remove: 2, where: Strays, stays: true},
+		"not in the table":              {remove: 2, where: Nowhere, stays: true},
+		"beside days of its partition":  {remove: 2, where: Shared, stays: true},
+		"the day left":                  {left: &Left{Day: day, Archives: []string{"another"}}, remove: 2, where: Nowhere},
 	} {
 		dir, of1 := t.TempDir(), m
 		if of.source != "" {
@@ -412,7 +422,7 @@ func TestUnfinished_ManifestWithoutFiles(t *testing.T) {
 		files := unfinished(t, Dir(dir), &of1, false)
 		for i, file := range files {
 			of1.Files = append(of1.Files, File{Name: file})
-			if i < of.remove {
+			if i >= of.but && i < of.remove {
 				if err := Dir(dir).Remove(t.Context(), file); err != nil {
 					t.Fatal(err)
 				}
@@ -422,11 +432,14 @@ func TestUnfinished_ManifestWithoutFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		c, table := archiving(Dir(dir), false, of.left, fewLines(5))
-		done, err := c.Archive(t.Context(), day, false)
+		if of.where != "" {
+			table.where = of.where
+		}
+		done, err := c.Archive(t.Context(), day, of.where != "")
 		if slices.Contains(AllFiles(t, dir), of1.Name()+manifestSuffix) != of.stays {
 			t.Errorf("%s: %v; there: %v", name, err, AllFiles(t, dir))
 		}
-		if !of.stays && (err != nil || !slices.Equal(table.needs.Archives, []string{done.Archive})) {
+		if !of.stays && of.where == "" && (err != nil || !slices.Equal(table.needs.Archives, []string{done.Archive})) {
 			t.Errorf("%s: %v, needs %v", name, err, table.needs)
 		}
 	}

@@ -3,8 +3,7 @@ package cold
 import (
 	"context"
 	"errors"
-	"slices"
-	"strings"
+	"io/fs"
 
 	"golang.org/x/sync/errgroup"
 
@@ -76,21 +75,13 @@ func (d *Days) Prove(ctx context.Context, name string) error {
 	if !ok {
 		return archive.ErrNone
 	}
-	table := d.Table
-	if strings.HasPrefix(name, archive.LettersName+"-") {
-		table = archive.LettersName
-	}
-	all, err := archive.Whole(ctx, shelf, table, &day)
-	if slices.Contains(archive.BrokenNames(err), name) {
+	var once archive.Manifests // not those in memory: this one is read again, too
+	all, err := once.Read(ctx, shelf, archive.Listed{Day: day, Manifests: []string{name + ".manifest.json"}})
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return archive.ErrNone
+	case err != nil:
 		return err
 	}
-	for _, m := range all {
-		if m.Name() == name {
-			return archive.ProveWithin(ctx, shelf, m, d.LineBytes)
-		}
-	}
-	if wrong := (*archive.BrokenError)(nil); err != nil && !errors.As(err, &wrong) {
-		return err
-	}
-	return archive.ErrNone
+	return archive.ProveWithin(ctx, shelf, all[0], d.LineBytes)
 }

@@ -38,9 +38,12 @@ func TestSearch_ChoosesTheWayOfAWindow(t *testing.T) {
 		"the widest window counts":              {filter: denied, ways: ways{askers: true, bloom: true}, looked: []window{{byBlocks, 64 * minute, 40 * ms}, {byBlocks, 16 * minute, 1 * ms}, {byRow, 64 * minute, 20 * ms}}, want: byRow},
 		"the last of two that are equally wide": {filter: denied, ways: ways{askers: true, bloom: true}, looked: []window{{byBlocks, 16 * minute, 1 * ms}, {byRow, 64 * minute, 20 * ms}, {byBlocks, 16 * minute, 9 * ms}}, want: byRow},
 	} {
+		from := time.Date(2026, 3, 4, 0, 0, 0, 0, time.UTC)
 		s := &search{filter: c.filter, ways: c.ways}
+		s.noted(byBlocks, from, time.Millisecond) // the time to come says nothing
+		s.at = spot{at: from, set: true}
 		for _, w := range c.looked {
-			s.paces.note(w.of, w.span, w.took)
+			s.noted(w.of, from.Add(-w.span), w.took)
 		}
 		if got := s.way(c.indexed); got != c.want {
 			t.Errorf("%s: %d, not %d", name, got, c.want)

@@ -122,6 +122,7 @@ func (s *search) walk(ctx context.Context, deadline time.Time) (more bool, err e
 		keys, err := s.look(ctx, share, to, way)
 		took := time.Since(began)
 		if err != nil {
+			s.noted(way, to, took)
 			switch {
 			case !outOfTime(ctx, err) || s.window <= leastWindow && !looked:
 				return false, err
@@ -136,7 +137,7 @@ func (s *search) walk(ctx context.Context, deadline time.Time) (more bool, err e
 		if len(s.keys) >= s.need || last {
 			return false, nil
 		}
-		s.paces.note(way, to.Sub(s.at.at).Abs(), took)
+		s.noted(way, to, took)
 		s.at = spot{at: to, set: true}
 		switch {
 		case took < quickWindow:

@@ -242,6 +242,13 @@ const (
 	fasterBy      = 1.5              // a window that few blocks have takes as long as its question
 )
 
+// noted notes how long the window to a time took at least.
+func (s *search) noted(way way, to time.Time, took time.Duration) {
+	if s.at.set { // else it has all the time to come, which is mostly empty
+		s.paces.note(way, to.Sub(s.at.at).Abs(), took)
+	}
+}
+
 func (p *paces) note(w way, span, took time.Duration) {
 	if span >= p[w].span {
 		p[w].span, p[w].took = span, took

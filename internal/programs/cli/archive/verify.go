@@ -2,7 +2,6 @@ package archive
 
 import (
 	"context"
-	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -71,19 +70,23 @@ func (v *verify) verified(ctx context.Context, day *archive.Day) error {
 	bad := wrong != nil || missing
 	var told []jsonArchive
 	for i, a := range there.Archives {
-		problem, err := prove(ctx, i)
-		if err != nil {
+		err := prove(ctx, i)
+		if err != nil && ctx.Err() != nil {
 			return err
 		}
-		ok := problem == nil
+		ok := err == nil
 		j := archiveOf(a)
 		if j.Verified = &ok; !ok {
-			bad, j.Error = true, problem.Error()
-			v.Failed(problem)
+			bad, j.Error = true, err.Error()
+			v.Failed(err)
 		} else if !v.AsJSON {
 			v.Say("%s: ok, %s, %s\n", a.Name, term.Counted(a.Rows, "row"), sized(a.Bytes))
 		}
 		told = append(told, j)
+	}
+	if there.More > 0 {
+		bad = true
+		v.Tell("%s of the desk is missing here: run docket archive verify on its host to see all\n", term.Counted(int64(there.More), "line"))
 	}
 	if v.AsJSON {
 		v.Print(frame.ListOf(told, "", func(j jsonArchive) jsonArchive { return j }))
@@ -95,8 +98,8 @@ func (v *verify) verified(ctx context.Context, day *archive.Day) error {
 }
 
 // look returns what there is, of a day or of all, and how one of these archives is read: by the desk, if one is chosen, or
-// here. let closes it. The error of prove says that the desk did not read it.
-func (v *verify) look(ctx context.Context, day *archive.Day) (there *inventory.Inventory, prove func(ctx context.Context, i int) (problem, err error), let func(), err error) {
+// here. let closes it.
+func (v *verify) look(ctx context.Context, day *archive.Day) (there *inventory.Inventory, prove func(ctx context.Context, i int) error, let func(), err error) {
 	if v.Sys.Desk != nil {
 		if there, err = v.Sys.Inventory(ctx); err != nil {
 			return nil, nil, nil, err
@@ -104,13 +107,7 @@ func (v *verify) look(ctx context.Context, day *archive.Day) (there *inventory.I
 		if day != nil {
 			there = there.OfDay(*day)
 		}
-		return there, func(ctx context.Context, i int) (problem, err error) {
-			text, err := v.Sys.Prove(ctx, there.Archives[i].Name)
-			if text != "" {
-				problem = errors.New(text)
-			}
-			return problem, err
-		}, func() {}, nil
+		return there, func(ctx context.Context, i int) error { return v.Sys.Prove(ctx, there.Archives[i].Name) }, func() {}, nil
 	}
 	shelf, let, err := v.shelf()
 	if err != nil {
@@ -121,7 +118,7 @@ func (v *verify) look(ctx context.Context, day *archive.Day) (there *inventory.I
 		let()
 		return nil, nil, nil, err
 	}
-	return there, func(ctx context.Context, i int) (problem, err error) {
-		return archive.ProveWithin(ctx, shelf, there.Manifests[i], archive.MostLine(int64(v.Settings.MaxRecordBytes))), nil
+	return there, func(ctx context.Context, i int) error {
+		return archive.ProveWithin(ctx, shelf, there.Manifests[i], archive.MostLine(int64(v.Settings.MaxRecordBytes)))
 	}, let, nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	"docket/internal/desk/client"
@@ -50,9 +51,20 @@ func (call Call) openDesk() (remote bool, err error) {
 	}
 	call.Settings, call.Sys = settings, &System{
 		Desk: c, Decisions: c.Decisions(), States: c.States(), Complete: c.Complete(call.Clock), Homes: c.Homes, Why: c.Why, Book: c.Book(), Trial: c.Trial(),
-		Horizon: c.Horizon, Backlog: c.Backlog, Calendar: c.Calendar, Inventory: c.Inventory, Prove: c.Prove, Forget: c.Book().Forget, Close: c.Close,
+		Horizon: c.Horizon, Backlog: c.Backlog, Calendar: c.Calendar, Inventory: c.Inventory, Prove: proving(c), Forget: c.Book().Forget, Close: c.Close,
 	}
 	return true, nil
+}
+
+// proving has a desk read archives. The error says which one it did not read.
+func proving(c *client.Client) func(ctx context.Context, name string) error {
+	return func(ctx context.Context, name string) error {
+		err := c.Prove(ctx, name)
+		if wrong := (*client.ArchiveError)(nil); err == nil || errors.As(err, &wrong) {
+			return err
+		}
+		return fmt.Errorf("archive %s was not read: %w", name, err)
+	}
 }
 
 // Connect makes the client of a desk. It sends nothing.

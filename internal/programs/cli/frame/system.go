@@ -47,9 +47,9 @@ type System struct {
 	Calendar func(ctx context.Context) (archive.Calendar, error)
 	// Inventory asks a desk what its archive has and lacks; nil: it is looked at here.
 	Inventory func(ctx context.Context) (*inventory.Inventory, error)
-	// Prove has a desk read an archive of its own and check it against its manifest. It returns what is wrong, or nothing; nil:
-	// it is done here.
-	Prove func(ctx context.Context, name string) (problem string, err error)
+	// Prove has a desk read an archive of its own and check it against its manifest; nil: it is done
+	// here.
+	Prove func(ctx context.Context, name string) error
 	// Forget has a desk note that a day is given up, as [archive.Carrier.Forget] does, and returns the place of its archive;
 	// nil: it is done here.
 	Forget func(ctx context.Context, day archive.Day, by ledger.Actor, dry bool) (earlier *archive.Forgotten, where string, err error)

@@ -108,6 +108,11 @@ func (w *world) overDesk(t *testing.T, role string) *world {
 			}.Take(ctx)
 		},
 		Prove: func(ctx context.Context, name string) error {
+			if w.prove != nil {
+				if err := w.prove(); err != nil {
+					return err
+				}
+			}
 			return cold.New(cold.Config{Where: settings.ArchiveTo, Table: "decision_logs", LineBytes: archive.MostLine(1 << 20), Shelf: func() (archive.Shelf, error) { return sys.Shelf(settings.ArchiveTo) }}).Prove(ctx, name)
 		},
 		Forget: func(ctx context.Context, day archive.Day, by ledger.Actor, dry bool) (*archive.Forgotten, string, error) {

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -93,6 +94,58 @@ func TestDesk_SameArchives(t *testing.T) {
 				}, strings.Fields("archive "+how)...)
 			})
 		}
+	}
+}
+
+// TestDesk_VerifiesTheOthers: an archive that a desk does not read is named, and the others are read. A part of the list that
+// the desk left out is not said to be well.
+func TestDesk_VerifiesTheOthers(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 8, 1, 10, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		prove func(n int) error
+		left  int
+		want  []string
+	}{
+		"one is not read": {prove: func(n int) error {
+			if n != 1 {
+				return nil
+			}
+			return &archive.ShelfError{Err: errors.New("the bucket is away"), Do: "bring it back"}
+		}, want: []string{`"verified": true`, `"verified": false`, "was not read", "the bucket is away"}},
+		"one has a long line": {prove: func(n int) error {
+			if n != 1 {
+				return nil
+			}
+			return &archive.LineError{File: "x", Line: 7, Most: 8}
+		}, want: []string{`"verified": true`, `"verified": false`, "line 7 of x", "raise DOCKET_MAX_RECORD_BYTES"}},
+		"much is missing": {left: 4001, want: []string{`"verified": true`, "1 line of the desk is missing here"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, asked := t.TempDir(), 0
+			for i := range 3 {
+				if _, err := archivetest.Write(t.Context(), archive.Dir(dir), 10, readertest.Decision(200+i, at.Add(time.Duration(i)*time.Minute))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w := &world{book: newBook(), days: young{}, environ: []string{"DOCKET_ARCHIVE_TO=" + dir}}
+			if c.prove != nil {
+				w.prove = func() error { asked++; return c.prove(asked - 1) }
+			}
+			for i := range c.left {
+				w.left = append(w.left, archive.Left{Day: archive.DayOf(at.AddDate(0, 0, -10-i))})
+			}
+			r := w.overDesk(t, "operator").call("archive", "verify", "--day", "2026-08-01", "--json")
+			for _, want := range c.want {
+				if !strings.Contains(r.out+r.err, want) {
+					t.Errorf("no %s", want)
+				}
+			}
+			if r.code != cli.Failed || strings.Count(r.out, `"verified"`) != 3 {
+				t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
+			}
+		})
 	}
 }
 

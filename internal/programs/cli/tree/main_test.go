@@ -92,6 +92,7 @@ func (t *trial) RunValue(_ context.Context, value []byte) (worker.TrialResult, e
 type world struct {
 	failing  bool              // the check and the verification of the desk
 	verified []api.VerifyScope // by the desk
+	prove    func() error      // of an archive, by the desk
 	book     *book
 	store    *readertest.Store
 	states   *readertest.States // nil: no desk keeps them
