@@ -122,11 +122,10 @@ var errEnded = errors.New("the handler ended although the partition is ours")
 // take hands a poll to the queues. It runs while the group cannot change, so each record enters the assignment that
 // it was polled for.
 func (s *session) take(fetches kgo.Fetches) {
+	s.stopLost(fetches)
 	fetches.EachPartition(func(fp kgo.FetchTopicPartition) {
-		s.mu.Lock()
-		a := s.parts[fp.Partition]
-		s.mu.Unlock()
-		if a == nil || fp.Topic != a.topic {
+		a := s.assignmentOf(fp)
+		if a == nil {
 			s.failed(fp.Topic, fp.Partition, fp.Err)
 			return
 		}
@@ -139,9 +138,8 @@ func (s *session) take(fetches kgo.Fetches) {
 			return
 		}
 		a.heard(fp.FetchPartition)
-		switch loss := (*kgo.ErrDataLoss)(nil); {
-		case errors.As(fp.Err, &loss):
-			s.stopPartition(a, fp.Err)
+		switch {
+		case isLoss(fp.Err): // stopped
 		case errors.Is(fp.Err, errNoRoom): // all sets wait
 		case fp.Err != nil:
 			a.rest(fp.Err, time.Now())
@@ -150,6 +148,31 @@ func (s *session) take(fetches kgo.Fetches) {
 		}
 		s.flow(a)
 	})
+}
+
+// stopLost stops the partitions whose log was cut. In a poll the client has this news behind the records that it read from the
+// cut on, which nobody may take.
+func (s *session) stopLost(fetches kgo.Fetches) {
+	fetches.EachPartition(func(fp kgo.FetchTopicPartition) {
+		if a := s.assignmentOf(fp); a != nil && isLoss(fp.Err) {
+			s.stopPartition(a, fp.Err)
+		}
+	})
+}
+
+func isLoss(err error) bool {
+	loss := (*kgo.ErrDataLoss)(nil)
+	return errors.As(err, &loss)
+}
+
+// assignmentOf returns the assignment of a part of a poll; nil: the partition is not assigned.
+func (s *session) assignmentOf(fp kgo.FetchTopicPartition) *Assignment {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a := s.parts[fp.Partition]; a != nil && a.topic == fp.Topic {
+		return a
+	}
+	return nil
 }
 
 // failed notes an error that concerns no assigned partition.

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rs/zerolog"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -131,4 +132,42 @@ func TestFetch_HomeInAboutTheBatchWait(t *testing.T) {
 			}
 		}
 	})
+}
+
+// In a poll the client has the news that a log was cut behind the records that it read from the cut on. Nobody takes those.
+func TestTake_StopsBeforeRecordsOfACutLog(t *testing.T) {
+	t.Parallel()
+	s := lone(SourceConfig{BatchRecords: 100, BatchBytes: 1 << 20, Topic: "logs"})
+	s.source.logger = zerolog.Nop()
+	client, err := kgo.NewClient(kgo.SeedBrokers("127.0.0.1:1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	s.client = client
+	cut, other := newAssignment(t.Context(), s, "logs", 0, "member"), newAssignment(t.Context(), s, "logs", 1, "member")
+	s.parts[0], s.parts[1] = cut, other
+	came := []chan struct{}{cut.arrived, other.arrived}
+	part := func(of kgo.FetchPartition) kgo.Fetch {
+		return kgo.Fetch{Topics: []kgo.FetchTopic{{Topic: "logs", Partitions: []kgo.FetchPartition{of}}}}
+	}
+	s.take(kgo.Fetches{
+		part(kgo.FetchPartition{Partition: 0, Records: []*kgo.Record{{Topic: "logs", Offset: 12}}}),
+		part(kgo.FetchPartition{Partition: 1, Records: []*kgo.Record{{Topic: "logs", Partition: 1, Offset: 7}}}),
+		part(kgo.FetchPartition{Partition: 0, Err: &kgo.ErrDataLoss{Topic: "logs", ConsumedTo: 20, ResetTo: 12}}),
+	})
+	arrived := func(n int) bool {
+		select {
+		case <-came[n]:
+			return true
+		default:
+			return false
+		}
+	}
+	if arrived(0) || len(cut.queue) > 0 || !cut.dead || cut.faulty == nil || !cut.faulty.final {
+		t.Errorf("records of the cut log: arrived %t, %d queued; %+v", arrived(0), len(cut.queue), cut.faulty)
+	}
+	if !arrived(1) || len(other.queue) != 1 || other.faulty != nil {
+		t.Errorf("records of the other one: arrived %t, %d queued; %+v", arrived(1), len(other.queue), other.faulty)
+	}
 }
