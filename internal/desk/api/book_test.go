@@ -407,6 +407,10 @@ func (t tries) RunIDs(_ context.Context, ids []string, _ func(done, total int64)
 	return worker.TrialResult{Total: int64(len(ids)), Unwell: &worker.TrialUnwell{Code: "53100", Hint: "make room"}}, t.err
 }
 
+func (t tries) RunValue(_ context.Context, value []byte) (worker.TrialResult, error) {
+	return worker.TrialResult{Total: 1, Would: int64(len(value))}, t.err
+}
+
 type horizon struct{}
 
 func (horizon) Look(context.Context, time.Time) []worker.HorizonLine {

@@ -14,6 +14,7 @@ import (
 type Trial interface {
 	Run(ctx context.Context, f ledger.Filter, limit int64, progress func(done, total int64)) (worker.TrialResult, error)
 	RunIDs(ctx context.Context, ids []string, progress func(done, total int64)) (worker.TrialResult, error)
+	RunValue(ctx context.Context, value []byte) (worker.TrialResult, error)
 }
 
 // maxTried limits a dry run without a limit, because a caller waits.
@@ -21,9 +22,11 @@ const maxTried = 10_000
 
 // TrialRequest asks for a dry run.
 type TrialRequest struct {
-	Filter *Filter  `json:"filter,omitempty" doc:"Or else ids"`
-	IDs    []string `json:"ids,omitempty" nullable:"false" minItems:"1" maxItems:"1000" pattern:"^[0-9a-f]{64}$" doc:"Whole; or else a filter"`
-	Limit  int64    `json:"limit,omitempty" minimum:"1" maximum:"100000" doc:"Most letters of the filter that are tried, 10,000 without it"`
+	Filter  *Filter  `json:"filter,omitempty" doc:"Or else ids, or a payload"`
+	IDs     []string `json:"ids,omitempty" nullable:"false" minItems:"1" maxItems:"1000" pattern:"^[0-9a-f]{64}$" doc:"Whole; or else a filter, or a payload"`
+	Limit   int64    `json:"limit,omitempty" minimum:"1" maximum:"100000" doc:"Most letters of the filter that are tried, 10,000 without it"`
+	Payload *string  `json:"payload,omitempty" doc:"A payload that no letter has, as text; or else base64"`
+	Base64  []byte   `json:"base64,omitempty" doc:"The same in base64; or else payload"`
 }
 
 // TrialFailure counts the letters with the same failure.
@@ -77,7 +80,7 @@ func (s *api) trials() {
 		return
 	}
 	register(s, route{role: Operator, method: http.MethodPost, path: "/trials", id: "try-dead-letters", long: true,
-		summary: "Say what would come of a retry", text: "Each letter is really inserted, in a transaction that is rolled back. Nothing is changed.",
+		payload: true, summary: "Say what would come of a retry, or of an edit", text: "Each letter, or the payload, is really inserted, in a transaction that is rolled back. Nothing is changed.",
 		errors: refusals}, s.try)
 }
 
@@ -85,9 +88,15 @@ func (s *api) try(ctx context.Context, _ caller, in *trialInput) (*trialOutput, 
 	b := in.Body
 	var r worker.TrialResult
 	var err error
+	written := b.Payload != nil || b.Base64 != nil
 	switch {
-	case (b.Filter == nil) == (len(b.IDs) == 0):
-		return nil, faulty("body.filter", "either a filter or ids, and one of them")
+	case b.Filter != nil && len(b.IDs) > 0, b.Filter == nil && len(b.IDs) == 0 && !written, written && (b.Filter != nil || len(b.IDs) > 0):
+		return nil, faulty("body.filter", "a filter, ids or a payload, and one of them")
+	case written:
+		var value []byte
+		if value, err = (EditRequest{Payload: b.Payload, Base64: b.Base64}).value(); err == nil {
+			r, err = s.Trial.RunValue(ctx, value)
+		}
 	case b.Filter == nil:
 		r, err = s.Trial.RunIDs(ctx, b.IDs, nil)
 	default:

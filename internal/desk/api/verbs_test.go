@@ -317,7 +317,13 @@ func TestDryRun_Result(t *testing.T) {
 	if r.Unwell != "53100" || r.Hint != "make room" || r.Total != 1 {
 		t.Errorf("%+v", r)
 	}
-	for _, body := range []string{`{}`, `{"ids":[]}`, `{"ids":["abcdef"]}`, `{"filter":{},"ids":["` + id(0) + `"]}`, `{"filter":{},"limit":100001}`,
+	for body, would := range map[string]int64{`{"payload":"abc"}`: 3, `{"base64":"//8="}`: 2, `{"payload":""}`: 0} {
+		w.ask(t, "operator", "POST", "/trials", body).into(t, &r)
+		if r.Total != 1 || r.WouldBeStored != would {
+			t.Errorf("%s: %+v", body, r)
+		}
+	}
+	for _, body := range []string{`{}`, `{"ids":[]}`, `{"payload":"a","base64":"//8="}`, `{"filter":{},"payload":"a"}`, `{"ids":["` + id(0) + `"],"base64":"//8="}`, `{"ids":["abcdef"]}`, `{"filter":{},"ids":["` + id(0) + `"]}`, `{"filter":{},"limit":100001}`,
 		`{"ids":["` + strings.Repeat(id(0)+`","`, 1000) + id(0) + `"]}`} {
 		if p := w.ask(t, "operator", "POST", "/trials", body).problem(t); p.Status != http.StatusUnprocessableEntity {
 			t.Errorf("%.80s: %+v", body, p)
@@ -471,6 +477,11 @@ func (waits) RunIDs(ctx context.Context, _ []string, _ func(done, total int64)) 
 	return worker.TrialResult{}, ctx.Err()
 }
 
+func (waits) RunValue(ctx context.Context, _ []byte) (worker.TrialResult, error) {
+	<-ctx.Done()
+	return worker.TrialResult{}, ctx.Err()
+}
+
 // takes is a dry run that takes this long.
 type takes time.Duration
 
@@ -481,6 +492,10 @@ func (d takes) Run(ctx context.Context, _ ledger.Filter, _ int64, _ func(done, t
 	case <-time.After(time.Duration(d)):
 		return worker.TrialResult{}, nil
 	}
+}
+
+func (d takes) RunValue(ctx context.Context, _ []byte) (worker.TrialResult, error) {
+	return d.Run(ctx, ledger.Filter{}, 0, nil)
 }
 
 func (d takes) RunIDs(ctx context.Context, _ []string, progress func(done, total int64)) (worker.TrialResult, error) {

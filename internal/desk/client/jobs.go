@@ -197,9 +197,10 @@ func (t Trial) RunIDs(ctx context.Context, ids []string, progress func(done, tot
 	return t.try(ctx, api.TrialRequest{IDs: ids}, progress)
 }
 
-// RunValue needs the database: a desk tries only what the ledger has.
-func (t Trial) RunValue(context.Context, []byte) (worker.TrialResult, error) {
-	return worker.TrialResult{}, ErrOnDatabase
+// RunValue tries a payload.
+func (t Trial) RunValue(ctx context.Context, value []byte) (worker.TrialResult, error) {
+	text, bytes := sent(value)
+	return t.try(ctx, api.TrialRequest{Payload: text, Base64: bytes}, nil)
 }
 
 func (t Trial) try(ctx context.Context, body api.TrialRequest, progress func(done, total int64)) (worker.TrialResult, error) {

@@ -253,6 +253,10 @@ func (t *tries) Run(_ context.Context, f ledger.Filter, _ int64, _ func(done, to
 	return worker.TrialResult{Total: 5, Would: 3, There: 1, StillFail: []worker.TrialFault{{Code: "23514", Constraint: "path_ok", Letters: 1}}}, nil
 }
 
+func (t *tries) RunValue(context.Context, []byte) (worker.TrialResult, error) {
+	return worker.TrialResult{}, nil
+}
+
 func (t *tries) RunIDs(context.Context, []string, func(done, total int64)) (worker.TrialResult, error) {
 	return worker.TrialResult{}, nil
 }

@@ -96,9 +96,6 @@ func (ed *edit) one(id string) error {
 	if err := ed.Open(); err != nil {
 		return err
 	}
-	if ed.dryRun && ed.Sys.Desk != nil {
-		return frame.Misuse("a dry run of an edit needs the database: a desk tries only what the ledger has")
-	}
 	var e ledger.Entry
 	err := ed.phase(func(ctx context.Context) (err error) {
 		if err := ed.DeskLimit(ctx); err != nil {

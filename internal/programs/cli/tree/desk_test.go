@@ -224,9 +224,13 @@ func TestDesk_SameDryRun(t *testing.T) {
 		Total: 12, Would: 3, There: 2, Conflict: 1, StillFail: []worker.TrialFault{{Code: "23514", Constraint: "c", Letters: 4}, {Code: "22001", Column: "path", Letters: 1}},
 		Undecodable: map[decision.Reason]int64{decision.Syntax: 1},
 	}
+	payload := filepath.Join(t.TempDir(), "value.json")
+	if err := os.WriteFile(payload, []byte(`{"decision_id":"d-0000","path":"authz/deny","timestamp":"2026-11-21T10:00:00Z"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for name, r := range map[string]worker.TrialResult{"reasons": result, "fine": {Total: 2, Would: 2}, "unwell": {Unwell: &worker.TrialUnwell{Code: "42P01", Hint: "migrate"}}} {
-		for _, args := range []string{"dlq retry --code 23514 --dry-run", "dlq retry " + id + " --dry-run", "dlq retry --all --dry-run --json"} {
-			t.Run(name+" "+args, func(t *testing.T) {
+		for _, args := range []string{"dlq retry --code 23514 --dry-run", "dlq retry " + id + " --dry-run", "dlq retry --all --dry-run --json", "dlq edit " + id + " --dry-run --file " + payload, "dlq edit " + id + " --dry-run --json --file " + payload} {
+			t.Run(name+" "+args[:9], func(t *testing.T) {
 				t.Parallel()
 				both(t, "operator", func() *world { return &world{trial: &trial{result: r}} }, strings.Fields(args)...)
 			})

@@ -126,7 +126,7 @@ func TestTarget_CommandsOfTheDatabase(t *testing.T) {
 	desk := asking(t)
 	for _, args := range []string{
 		"archive list --from x", "archive verify --all --from x", "archive forget 2026-08-01 --from x --reason r", "archive --older-than 90d --to x --operator mara", "restore --day 2026-08-01 --from x --operator mara", "verify --spool x", "verify --metrics http://127.0.0.1:1/metrics", "verify --try-dead-letters", "migrate",
-		"dlq edit a0a0a0 --dry-run --file x", "where-is decision-logs/0/1 --since 2h", "where-is decision-logs/0/1 --spool x",
+		"where-is decision-logs/0/1 --since 2h", "where-is decision-logs/0/1 --spool x",
 	} {
 		r := (&world{bare: true}).call(append(strings.Fields(args), "--server", desk.url)...)
 		if r.code != cli.Misuse || !strings.Contains(r.err, "database") || r.out != "" {
