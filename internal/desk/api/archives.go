@@ -116,8 +116,8 @@ const (
 type ArchiveProof struct {
 	Name    string `json:"name"`
 	Whole   bool   `json:"whole" doc:"Each file and all rows are as the manifest says"`
-	Problem string `json:"problem,omitempty" doc:"What is wrong; missing: nothing"`
-	Hint    string `json:"hint,omitempty" doc:"What to do about it"`
+	Problem string `json:"problem,omitempty" doc:"The fault of the archive; missing: it has none"`
+	Hint    string `json:"hint,omitempty" doc:"Advice about the fault"`
 }
 
 type proveInput struct {
@@ -255,7 +255,7 @@ func (s *api) proved(ctx context.Context, _ caller, in *proveInput) (*proofOutpu
 	case errors.As(err, &broken):
 		return &proofOutput{ArchiveProof{Name: in.Name, Problem: err.Error()}}, nil
 	case errors.Is(err, archive.ErrNone):
-		return nil, problem(http.StatusConflict, "there is no archive of this name", "GET /api/v1/archives lists them")
+		return nil, problem(http.StatusConflict, "no archive has this name", "GET /api/v1/archives lists them")
 	}
 	return nil, ofArchive(err)
 }

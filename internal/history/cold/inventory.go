@@ -65,7 +65,7 @@ func (d *Days) whole(ctx context.Context, shelf archive.Shelf, table string) ([]
 }
 
 // Prove reads all of an archive and compares it with its manifest: see [archive.ProveWithin]. The error is [archive.ErrNone] if
-// there is no archive of that name.
+// no archive has that name.
 func (d *Days) Prove(ctx context.Context, name string) error {
 	shelf, err := d.Open()
 	if err != nil {
