@@ -118,7 +118,7 @@ func (pc PublisherConfig) options(cfg Config, logger kgo.Logger, on *stage, batc
 		kgo.BrokerMaxWriteBytes(max(100<<20, batch+1<<20)),
 		kgo.MaxBufferedBytes(max(pc.MaxBufferedBytes, int(batch))),
 		kgo.MaxBufferedRecords(1<<20), // the limit is in bytes: one array can bring a hundred thousand decisions
-		kgo.ProducerBatchCompression(kgo.Lz4Compression(), kgo.NoCompression()),
+		kgo.WithCompressor(new(deflater)),
 		kgo.ProducerLinger(pc.Linger),
 		kgo.RecordPartitioner(partitionerOf(cfg.Shares)),
 	)...)
@@ -127,7 +127,7 @@ func (pc PublisherConfig) options(cfg Config, logger kgo.Logger, on *stage, batc
 // Publish sends records and waits for the answers, at most for PublisherConfig.Timeout. It returns one error for each
 // record, in order. nil means that every in-sync replica has it. An error that is [kerr.MessageTooLarge] says that
 // this record alone is too large. A lost answer is an error. The records are not changed, and may be used again when
-// Publish returns.
+// Publish returns. The bytes of a record with an error may still be read then, the bytes of the others not.
 func (p *Publisher) Publish(ctx context.Context, records []*kgo.Record) []error {
 	_, errs := p.Place(ctx, records)
 	return errs

@@ -304,6 +304,82 @@ func TestPublish_ErrorsNameNoPayload(t *testing.T) {
 	})
 }
 
+// TestPublish_ReadsNothingAfterItsAnswer writes over records as soon as they are acknowledged. Some answers are lost, so
+// that the client sends their sets again. The broker has all that was acknowledged, byte for byte.
+func TestPublish_ReadsNothingAfterItsAnswer(t *testing.T) {
+	t.Parallel()
+	c := kafkatest.New(t, kfake.SeedTopics(3, dlq))
+	p := publisher(t, c, kafkatest.Timeout)
+	requests := atomic.Int64{}
+	c.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		if requests.Add(1)%10 == 0 {
+			return nil, errors.New("cut"), true
+		}
+		return nil, nil, false
+	})
+	var mu sync.Mutex
+	acknowledged := map[string]bool{}
+	var all sync.WaitGroup
+	for writer := range 8 {
+		all.Go(func() {
+			for n := range 20 {
+				records := forwarded(50)
+				var keys []string
+				for i, r := range records {
+					r.Key = fmt.Appendf(nil, "%d/%d/%d", writer, n, i)
+					r.Value = bytes.Repeat(append(r.Key, ' '), 20+i)
+					keys = append(keys, string(r.Key))
+				}
+				for i, err := range p.Publish(context.Background(), records) {
+					if err != nil {
+						continue
+					}
+					for _, b := range [][]byte{records[i].Key, records[i].Value, records[i].Headers[0].Value} {
+						for j := range b {
+							b[j] = 0xDB
+						}
+					}
+					mu.Lock()
+					acknowledged[keys[i]] = true
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	all.Wait()
+	for _, r := range c.ReadAll(t, dlq) {
+		if !strings.HasPrefix(string(r.Value), string(r.Key)+" ") || strings.Trim(string(r.Value), string(r.Key)+" ") != "" || string(r.Headers[0].Value) != "data" {
+			t.Fatalf("%q holds %.40q", r.Key, r.Value)
+		}
+		delete(acknowledged, string(r.Key))
+	}
+	if len(acknowledged) > 0 || requests.Load() < 10 {
+		t.Errorf("%d acknowledged records are not there, after %d requests", len(acknowledged), requests.Load())
+	}
+}
+
+// TestPublish_LargeSet has sets of more than one block, one that does not compress, and one that does.
+func TestPublish_LargeSet(t *testing.T) {
+	t.Parallel()
+	c := kafkatest.New(t, kfake.SeedTopics(1, dlq))
+	p := publisher(t, c, kafkatest.Timeout)
+	for _, value := range [][]byte{noise(900_000), bytes.Repeat(noise(1000), 900)} {
+		r := forwarded(1)[0]
+		r.Value = value
+		if err := p.Publish(context.Background(), []*kgo.Record{r})[0]; err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := c.ReadAll(t, dlq)
+	if len(got) != 2 || !bytes.Equal(got[0].Value, noise(900_000)) || !bytes.Equal(got[1].Value, bytes.Repeat(noise(1000), 900)) {
+		t.Fatalf("%d records, or others", len(got))
+	}
+	if of := got[1].Attrs.CompressionType(); of != 3 { // LZ4
+		t.Errorf("compression %d", of)
+	}
+}
+
 func TestPublish_Concurrent(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(3, dlq))

@@ -26,7 +26,8 @@ func (c *carrier) follow(ctx context.Context, b *home.Batch) context.Context {
 	return ctx
 }
 
-// release frees the memory of a batch whose decisions all have a home. The commit does not need it.
+// release frees the memory of a batch whose decisions all have a home. The commit does not need it. Records that the
+// broker acknowledged are not read again, though they share memory with the forwarded ones.
 func (c *carrier) release(b *home.Batch) {
 	if c.returnScratch() && !c.exposed {
 		b.Release()

@@ -27,7 +27,7 @@ type carrier struct {
 
 	// Decoding.
 	scratch *scratch // the memory of the batch, once it is decoded
-	exposed bool     // a write that failed may still look at an earlier scratch of the batch
+	exposed bool     // what failed may still read the batch: a write an earlier scratch, a publisher its records
 	large   large    // the record that is opened in portions
 	flood   flood    // refused decisions of the record that is being opened
 	items   []*item  // in hand

@@ -2,12 +2,14 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -167,4 +169,37 @@ func TestRelease_NotAfterAFailedWrite(t *testing.T) {
 			t.Errorf("committed %d", p.last())
 		}
 	})
+}
+
+// TestRelease_NotAfterAFailedPublication has three batches with a broken record each. In the second the broker fails
+// once, so that the publisher may still read its records.
+func TestRelease_NotAfterAFailedPublication(t *testing.T) {
+	t.Parallel()
+	for _, said := range []error{errors.New("no answer"), kerr.MessageTooLarge} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			failed := false
+			w.kafka.fail = func(r *kgo.Record) error {
+				if string(r.Value) == "{d" && !failed {
+					failed = true
+					return said
+				}
+				return nil
+			}
+			var batches [][]*kgo.Record
+			for i, broken := range []string{"{b", "{d", "{f"} {
+				batches = append(batches, recordsOf(int64(2*i), good(fmt.Sprint("a", i))[0], broken))
+			}
+			p := newPartition(t, batches...)
+			w.run(t, p)
+			for i, want := range []bool{true, false, true} {
+				if released := batches[i][0] == nil && batches[i][1] == nil; released != want {
+					t.Errorf("%v: batch %d: released %v, want %v", said, i, released, want)
+				}
+			}
+			if p.last() != 6 || len(w.kafka.took)+len(w.spool.lines) != 3 {
+				t.Errorf("%v: committed %d, %d published, %d spooled", said, p.last(), len(w.kafka.took), len(w.spool.lines))
+			}
+		})
+	}
 }

@@ -193,6 +193,7 @@ func (c *carrier) publish(ctx context.Context, out []outgoing) (tooLarge, failed
 			failed = append(failed, l)
 		}
 		if err != nil {
+			c.exposed = true
 			c.notSent(&missed, l.record.Topic, err)
 		}
 	}

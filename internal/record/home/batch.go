@@ -99,8 +99,8 @@ func (b *Batch) Settle() (Settled, error) {
 	return b.account.settle(b.records), nil
 }
 
-// Release frees the memory of records for reuse, if all decisions of a record have a row. A forwarded record shares
-// the bytes of its original, and may still be in use.
+// Release frees the memory of the records for reuse. A forwarded record shares the bytes of its original. So the caller
+// must know that nobody reads it any more: its home is proven by an answer.
 //
 // It is called last, after [Batch.Settle]; before that it panics. Afterwards no record is valid, nor the strings and
 // bytes of its decisions.
@@ -110,21 +110,10 @@ func (b *Batch) Release() {
 	}
 	for i, r := range b.records {
 		b.records[i] = nil
-		if rows(b.decisions[i]) {
-			r.Recycle()
-		}
+		r.Recycle()
 	}
 	if b.whole {
 		keep(b.decisions)
 	}
 	b.records, b.decisions, b.whole = nil, nil, false
-}
-
-func rows(entries []Entry) bool {
-	for i := range entries {
-		if h := entries[i].home; h != Row && h != Duplicate {
-			return false
-		}
-	}
-	return true
 }
