@@ -9,7 +9,7 @@ import (
 )
 
 // deflater compresses sets of records by LZ4, as the client does by default, with two differences. Blocks have 256 KiB
-// and not 4 MiB: the library makes two buffers of a block's size anew after each garbage collection, and Kafka's reader
+// and not 4 MiB: the library makes two new buffers of a block's size after each garbage collection, and Kafka's reader
 // another one. And the frame has no checksum, as Kafka's own producer writes it: the set has one over the compressed
 // bytes.
 type deflater struct{ writers sync.Pool }

@@ -27,7 +27,7 @@ type carrier struct {
 
 	// Decoding.
 	scratch *scratch // the memory of the batch, once it is decoded
-	exposed bool     // what failed may still read the batch: a write an earlier scratch, a publisher its records
+	exposed bool     // a failed write may still look at an earlier scratch, a failed publication at the records
 	large   large    // the record that is opened in portions
 	flood   flood    // refused decisions of the record that is being opened
 	items   []*item  // in hand
