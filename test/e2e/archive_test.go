@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -80,13 +81,26 @@ func (a *archives) run(kill func(step string) bool, args ...string) (out string,
 		a.t.Fatal(err)
 	}
 	var said strings.Builder
+	killed := false
 	for lines := bufio.NewScanner(told); lines.Scan(); {
 		fmt.Fprintln(&said, lines.Text())
 		if step, ok := strings.CutPrefix(lines.Text(), "step "); ok && kill != nil && kill(step) {
 			_ = c.Process.Kill()
+			killed = true
 		}
 	}
 	err = c.Wait()
+	if killed { // on a busy machine its session may have the day for longer than the next command waits
+		eventually(a.t, patience, "the session of the killed command has ended", func() error {
+			var has bool
+			err := a.db.QueryRow(a.t.Context(), `SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory'
+				AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))`).Scan(&has)
+			if err == nil && has {
+				err = errors.New("it has the day")
+			}
+			return err
+		})
+	}
 	return stdout.String() + said.String(), err
 }
 

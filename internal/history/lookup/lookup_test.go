@@ -96,7 +96,7 @@ func TestFind_NotLooked(t *testing.T) {
 	}{
 		"too many records": {func(w *world) { many(w, "parking"); w.limits.Records = 5 }, "parked records in parking", "only the first 5 of up to 6 records were read"},
 		"too many bytes":   {func(w *world) { many(w, "logs"); w.limits.Bytes = 200 }, "records of logs that are not read yet", "only the first 3 of up to 6 records were read"},
-		"out of time":      {func(w *world) { many(w, "dlq"); w.hang, w.limits.Within = "dlq", 50*time.Millisecond }, "dead letters in dlq that are not in the ledger yet", "it timed out after 50ms: 5 of up to 6 records were read"},
+		"out of time":      {func(w *world) { many(w, "dlq"); w.hang, w.limits.Within = "dlq", 2*time.Second }, "dead letters in dlq that are not in the ledger yet", "it timed out after 2s: 5 of up to 6 records were read"},
 		"not allowed":      {func(w *world) { w.broken["parking-dlq"] = errors.New("no right") }, "dead letters in parking-dlq that are not in the ledger yet", "no right"},
 		"no ledger":        {func(w *world) { w.noLedger = errors.New("away") }, "the ledger of dead letters", "away"},
 		"no table":         {func(w *world) { w.noTable = errors.New("away") }, "the rows of decision_logs", "away"},

@@ -90,7 +90,7 @@ func NewPlain(t testing.TB) *DB {
 
 // nearMidnight is the last part of a day, in which no test begins. It is longer than any test that depends on the
 // present day.
-const nearMidnight = time.Minute
+const nearMidnight = 3 * time.Minute
 
 // awaitDay waits for the next day, in UTC, if this one is about to end. The table has partitions by day, from today
 // on, so a test must not see two days.

@@ -115,7 +115,7 @@ func (f *File) checkInside(g rowGroup, column int, h *pageHead, data []byte, pla
 	optional := column != f.layout.id && column != f.layout.ts
 	switch {
 	case h.kind == int64(format.DictionaryPage) && h.fields[headDictionary] && h.encoding == int64(format.Plain):
-	case h.kind != int64(format.DataPageV2) || !h.fields[headV2] || h.repeated != 0 || h.levels < 0 || h.levels > int64(len(data)) || h.rows != h.values || !optional && h.levels > 0:
+	case h.kind != int64(format.DataPageV2) || !h.fields[headV2] || h.repeated != 0 || h.levels < 0 || h.levels > int64(len(data)) || h.rows != h.values || !optional && h.levels > 0 || !f.wrote(g, column, h.encoding):
 		return &DamageError{"has a page of another kind than was written, " + place}
 	default:
 		n, ok := runs(data[:h.levels], 1)
@@ -146,6 +146,14 @@ func (f *File) checkInside(g rowGroup, column int, h *pageHead, data []byte, pla
 		return nil
 	}
 	return f.checkCounts(h, data, whole, packed, place)
+}
+
+// wrote reports whether a column of a group has data pages of an encoding, by the end of the file. The checksum of a page
+// does not cover its head, and numbers of a dictionary read as plain ones are other values.
+func (f *File) wrote(g rowGroup, column int, as int64) bool {
+	return slices.ContainsFunc(f.file.Metadata().RowGroups[g.meta].Columns[column].MetaData.EncodingStats, func(s format.PageEncodingStats) bool {
+		return s.PageType == format.DataPageV2 && int64(s.Encoding) == as
+	})
 }
 
 // checkCounts checks what an encoding says of its own values.
