@@ -100,8 +100,8 @@ var decoders = sync.Pool{New: func() any {
 	return d
 }}
 
-// begin decompresses the first block, which has at most 128 KiB.
-func (f frames) begin() ([]byte, bool) {
+// begin decompresses the first block, which has at most 128 KiB. It may write into to.
+func (f frames) begin(to []byte) ([]byte, bool) {
 	if len(f.first) == 0 {
 		return nil, true
 	}
@@ -109,9 +109,10 @@ func (f frames) begin() ([]byte, bool) {
 	one = append(binary.LittleEndian.AppendUint32(one, zstdMagic), 0, 7<<3) // a window of 128 KiB, and no size
 	one = append(one, f.first...)
 	one[6] |= 1 // it is the last
-	return decompress(one, nil)
+	return decompress(one, to)
 }
 
+// decompress appends to to.
 func decompress(data, to []byte) ([]byte, bool) {
 	d, ok := decoders.Get().(*zstd.Decoder)
 	if !ok {

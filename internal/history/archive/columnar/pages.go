@@ -99,7 +99,7 @@ func (f *File) checkPage(v *view, g rowGroup, column int, at Part, exact bool) (
 	if h.values > g.rows {
 		return 0, &LimitError{place, "a page with a count", h.values, g.rows}
 	}
-	if err := f.checkInside(g, column, &h, data[h.size:n], place); err != nil {
+	if err := f.checkInside(v, g, column, &h, data[h.size:n], place); err != nil {
 		return 0, err
 	}
 	v.made = h.made
@@ -111,7 +111,7 @@ func (f *File) checkPage(v *view, g rowGroup, column int, at Part, exact bool) (
 }
 
 // checkInside checks what is behind the head of a page.
-func (f *File) checkInside(g rowGroup, column int, h *pageHead, data []byte, place string) error {
+func (f *File) checkInside(v *view, g rowGroup, column int, h *pageHead, data []byte, place string) error {
 	optional := column != f.layout.id && column != f.layout.ts
 	switch {
 	case h.kind == int64(format.DictionaryPage) && h.fields[headDictionary] && h.encoding == int64(format.Plain):
@@ -145,7 +145,7 @@ func (f *File) checkInside(g rowGroup, column int, h *pageHead, data []byte, pla
 		}
 		return nil
 	}
-	return f.checkCounts(h, data, whole, packed, place)
+	return f.checkCounts(v, h, data, whole, packed, place)
 }
 
 // wrote reports whether a column of a group has data pages of an encoding, by the end of the file. The checksum of a page
@@ -157,14 +157,15 @@ func (f *File) wrote(g rowGroup, column int, as int64) bool {
 }
 
 // checkCounts checks what an encoding says of its own values.
-func (f *File) checkCounts(h *pageHead, data []byte, whole frames, packed bool, place string) error {
+func (f *File) checkCounts(v *view, h *pageHead, data []byte, whole frames, packed bool, place string) error {
 	ok, n := true, int64(0)
 	switch format.Encoding(h.encoding) {
 	case format.Plain:
 		return nil
 	case format.RLEDictionary:
 		if packed {
-			data, ok = decompress(data, nil)
+			data, ok = decompress(data, v.scratch[:0])
+			v.keep(data)
 		}
 		if ok && len(data) > 0 {
 			if data[0] > 32 {
@@ -175,7 +176,8 @@ func (f *File) checkCounts(h *pageHead, data []byte, whole frames, packed bool, 
 		}
 	case format.DeltaBinaryPacked, format.DeltaLengthByteArray:
 		if packed {
-			data, ok = whole.begin()
+			data, ok = whole.begin(v.scratch[:0])
+			v.keep(data)
 		}
 		if ok && len(data) > 0 {
 			n, ok = deltaCount(data)

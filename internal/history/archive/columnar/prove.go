@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"runtime"
+	"slices"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/bloom"
@@ -17,21 +19,30 @@ import (
 // right. Each column, also a derived one, is as a writer makes it from the line. A deviation is a [*DamageError].
 func (f *File) Prove(ctx context.Context, all io.Writer, emit func(line []byte) error) (err error) {
 	defer guard(&err)
+	return f.prove(ctx, all, emit, min(runtime.GOMAXPROCS(0), mostCheckers))
+}
+
+// prove proves with so many goroutines.
+func (f *File) prove(ctx context.Context, all io.Writer, emit func(line []byte) error, goroutines int) error {
 	by, err := subject.Parse(f.subject)
 	if err != nil {
 		return &DamageError{"does not say how its subjects were found"}
 	}
-	again := &Writer{layout: f.layout, subject: by, cells: make([][]byte, len(f.layout.columns)), sets: map[[repeatedCount]bool]string{}, revisionsOf: revisions{}, builder: builder{layout: f.layout}}
-	return f.rows(ctx, all, emit, &proof{f: f, again: again})
+	p := &proof{f: f}
+	for range goroutines {
+		again := &Writer{layout: f.layout, subject: by, cells: make([][]byte, len(f.layout.columns)), sets: map[[repeatedCount]bool]string{}, revisionsOf: revisions{}, builder: builder{layout: f.layout}}
+		p.checkers = append(p.checkers, &checker{proof: p, again: again, builder: builder{layout: f.layout}})
+	}
+	return f.rows(ctx, all, emit, p)
 }
 
 // proof checks the rows of a file beside their lines. A nil proof checks nothing.
 type proof struct {
-	f       *File
-	again   *Writer // makes the columns of a line again
-	group   rowGroup
-	filters []*provedFilter
-	columns []*provedColumn
+	f        *File
+	group    rowGroup
+	filters  []*provedFilter
+	columns  []provedColumn
+	checkers []*checker
 }
 
 // provedFilter is a filter in memory.
@@ -92,7 +103,7 @@ func (p *proof) begin(ctx context.Context, g rowGroup) error {
 	}
 	asked := p.f.asked()
 	for i, c := range g.chunks {
-		one := &provedColumn{column: i, typ: p.f.layout.schema.Fields()[i].Type(), page: -1}
+		one := provedColumn{column: i, typ: p.f.layout.schema.Fields()[i].Type(), page: -1}
 		var err error
 		if one.places, err = c.OffsetIndexFrom(v); err != nil {
 			return damaged("cannot be read", err)
@@ -107,18 +118,18 @@ func (p *proof) begin(ctx context.Context, g rowGroup) error {
 		}
 		p.columns = append(p.columns, one)
 	}
+	for _, c := range p.checkers {
+		c.columns = slices.Clone(p.columns)
+	}
 	return nil
 }
 
 // row checks a row of the group with its line.
-func (p *proof) row(n int64, row []parquet.Value, line []byte) error {
-	if p == nil {
-		return nil
-	}
+func (c *checker) row(n int64, row []parquet.Value, line []byte) error {
 	wrong := func(column int, what string) error {
-		return &DamageError{fmt.Sprintf("has %s, %s, row %d", what, p.f.place(p.group, column, 0), n)}
+		return &DamageError{fmt.Sprintf("has %s, %s, row %d", what, c.f.place(c.group, column, 0), n)}
 	}
-	for _, one := range p.filters {
+	for _, one := range c.filters {
 		v := row[one.column]
 		if v.IsNull() {
 			continue
@@ -127,13 +138,12 @@ func (p *proof) row(n int64, row []parquet.Value, line []byte) error {
 			return wrong(one.column, "a filter that rules out a value that is there")
 		}
 	}
-	for _, one := range p.columns {
-		if !one.has(n, p.group.rows, row[one.column]) {
+	for i := range c.columns {
+		if one := &c.columns[i]; !one.has(n, c.group.rows, row[one.column]) {
 			return wrong(one.column, "bounds that rule out a value that is there")
 		}
 	}
-	p.again.arena = append(p.again.arena[:0], line...)
-	made, err := p.again.row(p.again.arena[:len(line):len(line)])
+	made, err := c.made(row, line)
 	if err != nil {
 		return wrong(0, "a broken line")
 	}
@@ -143,6 +153,16 @@ func (p *proof) row(n int64, row []parquet.Value, line []byte) error {
 		}
 	}
 	return nil
+}
+
+// made returns the values that a writer makes of a line. A line that was built of the row's values needs no check that it
+// comes back out of equal ones.
+func (c *checker) made(row []parquet.Value, line []byte) ([]parquet.Value, error) {
+	c.again.arena = c.again.arena[:0]
+	if row[c.f.layout.added[Line]].IsNull() {
+		return c.again.values(line)
+	}
+	return c.again.row(line)
 }
 
 // has reports whether a page's bounds have a value of it, and keeps the bounds of the group.
@@ -191,14 +211,21 @@ func (p *proof) end() error {
 	if p == nil {
 		return nil
 	}
-	for _, one := range p.columns {
-		if one.bounds == nil || one.least.IsNull() {
-			continue
-		}
-		least, greatest, ok := p.group.chunks[one.column].Bounds()
-		if ok && !least.IsNull() && !greatest.IsNull() && (one.typ.Compare(least, one.least) > 0 || one.typ.Compare(one.most, greatest) > 0) {
-			return &DamageError{"has bounds that rule out a value that is there, " + p.f.place(p.group, one.column, 0)}
+	for _, c := range p.checkers {
+		for i := range c.columns {
+			if one := &c.columns[i]; !one.inside(p.group.chunks[one.column]) {
+				return &DamageError{"has bounds that rule out a value that is there, " + p.f.place(p.group, one.column, 0)}
+			}
 		}
 	}
 	return nil
+}
+
+// inside reports whether the bounds of a group have the values that were seen.
+func (c *provedColumn) inside(chunk *parquet.FileColumnChunk) bool {
+	if c.bounds == nil || c.least.IsNull() {
+		return true
+	}
+	least, greatest, ok := chunk.Bounds()
+	return !ok || least.IsNull() || greatest.IsNull() || c.typ.Compare(least, c.least) <= 0 && c.typ.Compare(c.most, greatest) <= 0
 }

@@ -169,6 +169,11 @@ func TestProve_EachDamageIsFound(t *testing.T) {
 			w.batch[path][n] = w.layout.level(path, text("another/path"))
 		}
 	})
+	faults["a line that is kept without need"] = forged(t, rows[:50], func(w *Writer, n int) {
+		if n == 7 {
+			w.batch[w.layout.added[Line]][n] = w.layout.level(w.layout.added[Line], parquet.ByteArrayValue(rows[7]))
+		}
+	})
 	faults["another setting of the subject"] = describing(t, good, func(m *format.FileMetaData) {
 		for i := range m.KeyValueMetadata {
 			if m.KeyValueMetadata[i].Key == keySubject {
@@ -205,10 +210,10 @@ func TestProve_OddRowsPass(t *testing.T) {
 	t.Parallel()
 	var rows [][]byte
 	for i := range 3000 {
-		member := []string{"", `,"path":""`, `,"path":"p"`, fmt.Sprintf(`,"path":"%s%d"`, strings.Repeat("long/", 30), i), `,"service":"\u0001"`, `,"allowed":true,"raw":{"error": null}`, `,"path":"` + strings.Repeat("\u00ff", 100) + `"`}[i/7%7]
+		member := []string{"", `,"path":""`, `,"path":"p"`, fmt.Sprintf(`,"path":"%s%d"`, strings.Repeat("long/", 30), i), `,"service":"\u0001"`, `,"allowed":true,"raw":{"error": null}`, `,"path":"` + strings.Repeat("\u00ff", 100) + `"`, `,"stored_at":"infinity"`}[i/7%8]
 		rows = append(rows, fmt.Appendf(nil, `{"decision_id":"d%d","ts":%s%s}`, i, quotedTime(nil, 1785542400000000+int64(i)), member))
 	}
-	for _, group := range []int64{0, 7} {
+	for _, group := range []int64{0, 7} { // rows with infinity keep their lines
 		if all, err := proved(t, write(t, Options{Subject: byHost, GroupRows: group}, rows).data); err != nil || len(all) != len(rows) {
 			t.Errorf("%d rows, %v", len(all), err)
 		}

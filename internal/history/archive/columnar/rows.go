@@ -108,14 +108,18 @@ func (f *File) group(v *view, g rowGroup, emit func(line []byte) error, proof *p
 				return damaged("cannot be read", err)
 			}
 		}
+		if proof != nil {
+			if err := proof.rows(g.rows-left, columns, int(n), emit); err != nil {
+				return err
+			}
+			left -= n
+			continue
+		}
 		for r := range int(n) {
 			for i := range columns {
 				row[i] = columns[i].values[r]
 			}
 			if line, err = b.line(line[:0], row); err != nil {
-				return err
-			}
-			if err := proof.row(g.rows-left+int64(r), row, line); err != nil {
 				return err
 			}
 			if err := emit(line); err != nil {

@@ -274,7 +274,7 @@ func TestFrames_BoundIsTrue(t *testing.T) {
 		if !ok || f.most < int64(len(data)) || f.most > int64(len(data))+zstdBlock {
 			rt.Fatalf("%d of %d, %t", f.most, len(data), ok)
 		}
-		begin, ok := f.begin()
+		begin, ok := f.begin(nil)
 		if !ok || !bytes.HasPrefix(data, begin) || len(data) > 0 && len(begin) == 0 {
 			rt.Fatalf("%d bytes at the beginning of %d, %t", len(begin), len(data), ok)
 		}

@@ -31,6 +31,17 @@ type view struct {
 
 	checked map[int64]int64 // sizes of pages that were checked, by their places
 	made    int64           // bytes of the last one after decompression
+	scratch []byte          // for what is decompressed and looked at once
+}
+
+// mostScratch limits the memory that is kept for the next page.
+const mostScratch = 1 << 20
+
+// keep keeps memory for the next page. The page in it is of no use any more then.
+func (v *view) keep(page []byte) {
+	if cap(page) <= mostScratch {
+		v.scratch = page
+	}
 }
 
 type fetched struct {

@@ -200,9 +200,20 @@ func (w *Writer) add(line []byte) error {
 	return nil
 }
 
-// row converts a line to values, and checks that the line comes back out of them. They are valid as long as the line and
-// the arena are, and until the next call.
+// row converts a line to values, and checks that the line comes back out of them.
 func (w *Writer) row(line []byte) ([]parquet.Value, error) {
+	row, err := w.values(line)
+	if err != nil {
+		return nil, err
+	}
+	if w.rebuilt, err = w.builder.line(w.rebuilt[:0], row); err != nil || string(w.rebuilt) != string(line) {
+		row[w.layout.added[Line]] = parquet.ByteArrayValue(line)
+	}
+	return row, nil
+}
+
+// values converts a line to values. They are valid as long as the line and the arena are, and until the next call.
+func (w *Writer) values(line []byte) ([]parquet.Value, error) {
 	if err := w.split(line); err != nil {
 		return nil, err
 	}
@@ -233,10 +244,6 @@ func (w *Writer) row(line []byte) ([]parquet.Value, error) {
 		row[l.added[Nanos]] = parquet.Int32Value(int32(s.nanos))
 	}
 	w.derive(row, &s)
-	var err error
-	if w.rebuilt, err = w.builder.line(w.rebuilt[:0], row); err != nil || string(w.rebuilt) != string(line) {
-		row[l.added[Line]] = parquet.ByteArrayValue(line)
-	}
 	return row, nil
 }
 
