@@ -18,7 +18,7 @@ var built = []string{
 	// Names of columns and tables that the server quoted; the days of a COPY, which takes no parameters, are written from a date.
 	"historydb/archive.go strayDays", "historydb/archive.go sharedDays", "historydb/archiverows.go copyOut", "historydb/archiverows.go Read", "historydb/archiverows.go lines", "historydb/archivestates.go statesBehind", "historydb/archiveload.go copiedAtOnce", "historydb/archiveload.go staged", "historydb/archiveload.go equal", "historydb/archiveload.go differing", "historydb/archivecount.go countBefore", "historydb/archivecount.go countLeaving", "historydb/archiveletters.go Read",
 	// The name of the table, or of a day that was taken out, which the server quoted.
-	"historydb/countleft.go lateRows", "historydb/ways.go oldestBegin", "historydb/ways.go skip", "historydb/places.go places", "historydb/prefix.go beginning", "historydb/reader.go byID", "historydb/reader.go decisions",
+	"historydb/countleft.go lateRows", "historydb/countleft.go back", "historydb/ways.go oldestBegin", "historydb/ways.go skip", "historydb/places.go places", "historydb/prefix.go beginning", "historydb/reader.go byID", "historydb/reader.go decisions",
 	"schema/partition.go swap", "schema/partition.go days", "store/transaction.go asked", "store/lookup.go look",
 	"ledgerdb/days.go countersSQL", "ledgerdb/jobs.go jobs", "ledgerdb/jobs.go changedJobs", "ledgerdb/list.go combinations", "ledgerdb/list.go collect",
 	"ledgerdb/matching.go groupsOf", "ledgerdb/matching.go lock", "ledgerdb/show.go values",

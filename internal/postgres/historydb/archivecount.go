@@ -41,8 +41,8 @@ const (
 	countLackingSQL = `
 WITH has AS MATERIALIZED (
 SELECT hour, path, service, v, count(*) AS n
-  FROM (SELECT date_trunc('hour', d.ts, 'UTC') AS hour, d.path, d.service, ` + verdictSQL + ` AS v FROM decision_logs d
-         WHERE d.ts >= $1::timestamptz AND d.ts < $2::timestamptz AND d.stored_at < (SELECT stored_before FROM decision_counts_mark)) AS d
+  FROM (SELECT date_trunc('hour', d.ts, 'UTC') AS hour, d.path, d.service, ` + verdictSQL + ` AS v FROM %rows%
+           AND d.stored_at < (SELECT stored_before FROM decision_counts_mark)) AS d
  GROUP BY hour, path, service, v),
 counted AS MATERIALIZED (
 SELECT c.hour, c.path, c.service, x.v, sum(x.n) AS n

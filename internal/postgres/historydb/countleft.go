@@ -39,8 +39,12 @@ UPDATE decision_counts_left SET archives = (
 	backSQL = `DELETE FROM decision_counts_left WHERE day = $1`
 	// newestLateSQL is when the newest late decision of the day was stored.
 	newestLateSQL = `
-SELECT max(d.stored_at) FROM decision_counts_left l, decision_logs d
- WHERE l.day = $1::timestamptz AND d.ts >= $1::timestamptz AND d.ts < $2::timestamptz AND d.stored_at >= l.left_at`
+SELECT max(d.stored_at) FROM %rows% AND d.stored_at >= (SELECT l.left_at FROM decision_counts_left l WHERE l.day = $1::timestamptz) AND $1::timestamptz < $2::timestamptz`
+	// rowsOfDaySQL are the rows of a day in the table. A partition of the day has no others. A condition on ts would make the
+	// server read a partition that it has no statistics of by its index, row by row.
+	rowsOfDaySQL = `decision_logs d WHERE d.ts >= $1::timestamptz AND d.ts < $2::timestamptz`
+	// unsortedSQL has the server count rows by a hash table. It expects many groups without statistics, and sorts all rows.
+	unsortedSQL = `SELECT set_config('enable_sort', 'off', true), set_config('jit', 'off', true)`
 	// lateRowsSQL reads the late decisions of a day that was taken out again.
 	lateRowsSQL = `
 SELECT d.decision_id, d.ts, d.stored_at, d.path, d.service, ` + verdictSQL + ` FROM decision_counts_left l, %table% d
@@ -164,14 +168,21 @@ func orNone(text string, has bool) *string {
 // back says that the day is in the table again, with all that its archives have. It returns [errAhead] where a late decision is not
 // behind the mark yet, as it would be counted again by whoever counts.
 func (d *archiveDay) back(ctx context.Context, tx pgx.Tx) error {
+	rows := rowsOfDaySQL
+	if d.table != "" {
+		rows = d.table + ` d WHERE true`
+	}
+	if _, err := tx.Exec(ctx, unsortedSQL); err != nil {
+		return err
+	}
 	var newest *time.Time
-	if err := tx.QueryRow(ctx, newestLateSQL, d.day.Time, d.day.Next().Time).Scan(&newest); err != nil {
+	if err := tx.QueryRow(ctx, strings.ReplaceAll(newestLateSQL, "%rows%", rows), d.day.Time, d.day.Next().Time).Scan(&newest); err != nil {
 		return err
 	}
 	if err := d.behind(ctx, tx, newest); err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, countLackingSQL, d.day.Time, d.day.Next().Time); err != nil {
+	if _, err := tx.Exec(ctx, strings.ReplaceAll(countLackingSQL, "%rows%", rows), d.day.Time, d.day.Next().Time); err != nil {
 		return err
 	}
 	_, err := tx.Exec(ctx, backSQL, d.day.Time)
