@@ -94,7 +94,11 @@ func archiveLine(columns []archiveColumn) string { return archiveLineOf(columns,
 // archiveLineOf is archiveLine. Without twins it is of a row d of any table, none of whose payloads needs one.
 func archiveLineOf(columns []archiveColumn, twins bool) string {
 	var b strings.Builder
-	b.WriteString(`'{' || array_to_string(ARRAY[`)
+	begin, end := `'{' || concat_ws(',', `, `) || '}'`
+	if len(columns) > mostArguments {
+		begin, end = `'{' || array_to_string(ARRAY[`, `], ',') || '}'`
+	}
+	b.WriteString(begin)
 	for i, c := range columns {
 		if i > 0 {
 			b.WriteString(", ")
@@ -118,9 +122,12 @@ func archiveLineOf(columns []archiveColumn, twins bool) string {
 		}
 		b.WriteString(c.label + ` || ` + value)
 	}
-	b.WriteString(`], ',') || '}'`)
+	b.WriteString(end)
 	return b.String()
 }
+
+// mostArguments limits the values of a call of concat_ws, which takes less time than array_to_string. Postgres allows 99.
+const mostArguments = 90
 
 // archiveFrom is the FROM of [archiveLine], of a table whose name is quoted.
 func archiveFrom(columns []archiveColumn, table string) string {
@@ -135,19 +142,12 @@ func archiveFrom(columns []archiveColumn, table string) string {
 // [db.UnreadableSQL].
 func isHash(c archiveColumn) bool { return c.Name == "raw_sha256" }
 
-// lines returns SQL for the lines of the table and its FROM. If no payload needs a twin, both are plain, and Postgres
-// may read the table with several workers.
-func (d *archiveDay) lines(ctx context.Context, columns []archiveColumn) (line, from string, err error) {
-	if slices.ContainsFunc(columns, isHash) {
-		plain := false
-		if err := d.conn.QueryRow(ctx, `SELECT NOT EXISTS (SELECT FROM `+d.table+` WHERE raw_sha256 IS NULL)`).Scan(&plain); err != nil {
-			return "", "", err
-		}
-		if plain {
-			return archiveLineOf(columns, false), d.table + ` AS d`, nil
-		}
+// lines returns SQL for the lines of the table and its FROM. If no payload needs a twin, both are plain.
+func (d *archiveDay) lines(columns []archiveColumn, plain bool) (line, from string) {
+	if plain {
+		return archiveLineOf(columns, false), d.table + ` AS d`
 	}
-	return archiveLine(columns), archiveFrom(columns, d.table), nil
+	return archiveLine(columns), archiveFrom(columns, d.table)
 }
 
 // sumsOf is SQL that counts and hashes as [archive.Total] does, over a column h of SHA-256 sums.
@@ -199,11 +199,21 @@ func (d *archiveDay) sum(ctx context.Context, shape archive.Shape) (archive.Tota
 		t.AddHash([sha256.Size]byte(hash))
 		return nil
 	}}
-	line, from, err := d.lines(ctx, columns)
-	if err != nil {
+	line, from := d.lines(columns, false)
+	all := `COPY (SELECT sha256(convert_to(` + line + `, 'UTF8')) FROM ` + from
+	if !slices.ContainsFunc(columns, isHash) {
+		err = d.copyOut(ctx, out, all+`) TO STDOUT (FORMAT binary)`)
 		return t, err
 	}
-	err = d.copyOut(ctx, out, `COPY (SELECT sha256(convert_to(`+line+`, 'UTF8')) FROM `+from+`) TO STDOUT (FORMAT binary)`)
+	// Postgres may read the table with several workers where no payload needs a twin. The others are told as NULL, and are few.
+	line, from = d.lines(columns, true)
+	others := false
+	out.null = func() { others = true }
+	err = d.copyOut(ctx, out, `COPY (SELECT CASE WHEN d.raw_sha256 IS NOT NULL THEN sha256(convert_to(`+line+`, 'UTF8')) END FROM `+from+`) TO STDOUT (FORMAT binary)`)
+	if err != nil || !others {
+		return t, err
+	}
+	err = d.copyOut(ctx, &binaryRows{each: out.each}, all+` WHERE d.raw_sha256 IS NULL) TO STDOUT (FORMAT binary)`)
 	return t, err
 }
 
@@ -219,9 +229,6 @@ func (d *archiveDay) copyOut(ctx context.Context, out *binaryRows, sql string) e
 	return err
 }
 
-// A larger day is read an hour at a time, as rows that are sorted at once go to the server's disk.
-const sortedAtOnce = 256 << 20
-
 // Read hands out all rows in one snapshot.
 func (d *archiveDay) Read(ctx context.Context, shape archive.Shape, prove bool, each func(line []byte) error) (archive.Facts, error) {
 	var facts archive.Facts
@@ -236,27 +243,16 @@ func (d *archiveDay) Read(ctx context.Context, shape archive.Shape, prove bool, 
 	if _, err := d.conn.Exec(ctx, readsOnlySQL); err != nil {
 		return facts, d.of.failed("read the day", err)
 	}
-	var bytes int64
-	var first, last *string
-	err = d.conn.QueryRow(ctx, `SELECT pg_relation_size($1::oid), (to_json(min(ts))#>>'{}'), (to_json(max(ts))#>>'{}') FROM `+d.table, d.oid).Scan(&bytes, &first, &last)
+	rows, err := d.measure(ctx, columns)
 	if err != nil {
 		return facts, d.of.failed("read the day", err)
 	}
-	if first != nil && last != nil {
-		facts.FirstTS, facts.LastTS = *first, *last
-	}
-	line, table, err := d.lines(ctx, columns)
-	if err != nil {
-		return facts, d.of.failed("read the day", err)
-	}
-	step := 24 * time.Hour
-	if bytes > sortedAtOnce {
-		step = time.Hour
-	}
-	for from := d.day.Time; from.Before(d.day.Next().Time); from = from.Add(step) {
+	facts.FirstTS, facts.LastTS = rows.firstText, rows.lastText
+	line, table := d.lines(columns, rows.plain)
+	for _, s := range rows.slices(d.day) {
 		out := &binaryRows{each: each}
 		err := d.copyOut(ctx, out, `COPY (SELECT convert_to(`+line+`, 'UTF8') FROM `+table+
-			` WHERE ts >= '`+from.Format(time.RFC3339)+`' AND ts < '`+from.Add(step).Format(time.RFC3339)+`' ORDER BY ts, decision_id COLLATE "C") TO STDOUT (FORMAT binary)`)
+			` WHERE ts >= '`+s.from.Format(time.RFC3339Nano)+`' AND ts < '`+s.to.Format(time.RFC3339Nano)+`' ORDER BY ts, decision_id COLLATE "C") TO STDOUT (FORMAT binary)`)
 		if out.refused != nil {
 			return facts, out.refused
 		}
@@ -267,6 +263,9 @@ func (d *archiveDay) Read(ctx context.Context, shape archive.Shape, prove bool, 
 	if !prove {
 		return facts, nil
 	}
+	if _, err := d.conn.Exec(ctx, workersSQL, rows.workers); err != nil {
+		return facts, d.of.failed("count and hash the day", err)
+	}
 	facts.Total, err = d.sum(ctx, shape)
 	return facts, d.of.failed("count and hash the day", err)
 }
@@ -274,6 +273,7 @@ func (d *archiveDay) Read(ctx context.Context, shape archive.Shape, prove bool, 
 // binaryRows takes binary COPY of one bytea column apart.
 type binaryRows struct {
 	each    func([]byte) error
+	null    func() // is called for a row that is NULL; nil: such a row is an error
 	rest    []byte
 	begun   bool
 	ended   bool
@@ -305,6 +305,11 @@ func (r *binaryRows) Write(b []byte) (int, error) {
 			break
 		}
 		n := int(int32(binary.BigEndian.Uint32(left[2:])))
+		if n < 0 && r.null != nil {
+			r.null()
+			at += 6
+			continue
+		}
 		if n < 0 {
 			r.refused = errclass.As(&db.AnswerError{Problem: "a row is NULL"}, errclass.CodeProtocol)
 			return 0, r.refused

@@ -29,7 +29,8 @@ const (
 	// countableSQL says whether this role may count, here and now: a standby takes no writes.
 	countableSQL = `
 SELECT NOT pg_is_in_recovery() AND coalesce(has_function_privilege(to_regprocedure('decision_counts_count(interval, interval)')::oid, 'EXECUTE'), false)`
-	countLimitsSQL = `SELECT set_config('statement_timeout', $1, true), set_config('jit', 'off', true), set_config('enable_seqscan', 'off', true)`
+	// countLimitsSQL also has rows counted by a hash table. The server expects a group for each time, and would sort all payloads.
+	countLimitsSQL = `SELECT set_config('statement_timeout', $1, true), set_config('jit', 'off', true), set_config('enable_seqscan', 'off', true), set_config('enable_sort', 'off', true)`
 	markSQL        = `SELECT stored_before FROM decision_counts_mark`
 	countSQL       = `SELECT counted, more FROM decision_counts_count($1::interval, $2::interval)`
 

@@ -1,0 +1,91 @@
+package historydb
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"docket/internal/history/archive"
+)
+
+const (
+	// sortingSQL has rows that are sorted be in memory, if the server gives less.
+	sortingSQL = `SELECT set_config('jit', 'off', true), CASE WHEN pg_size_bytes(current_setting('work_mem')) < pg_size_bytes($1) THEN set_config('work_mem', $1, true) END`
+	// workersSQL says how many processes help to read. Sorted rows are handed from process to process, which takes a tenth more of
+	// the server, and the client takes longer for them than one process.
+	workersSQL = `SELECT set_config('max_parallel_workers_per_gather', $1, true)`
+	// slicedSQL tells whether an index finds the rows between two times.
+	slicedSQL = `
+SELECT EXISTS (SELECT FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am m ON m.oid = c.relam JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+ WHERE i.indrelid = $1 AND i.indisvalid AND i.indpred IS NULL AND a.attname = 'ts' AND m.amname IN ('brin', 'btree'))`
+)
+
+// A day is read in slices of time. The server sorts each, in memory where it can. Each may cost a look at the whole table if rows
+// are not where their time lets expect them, so they are few.
+const (
+	sliceBytes  = 40 << 20 // of the table
+	sliceMemory = "64MB"
+	mostSlices  = 24
+	// sortedAtOnce is what is sorted at once where no index finds rows by their time. Then a larger day is read an hour at a time.
+	sortedAtOnce = 256 << 20
+)
+
+// dayRows is what a look at all rows of a day says.
+type dayRows struct {
+	bytes               int64
+	first, last         *time.Time
+	firstText, lastText string
+	workers             string // that may help by the server's setting
+	plain               bool   // no payload needs a twin
+	found               bool   // an index finds rows by their time
+}
+
+// measure looks at all rows of the day, and prepares the transaction for reading them in slices.
+func (d *archiveDay) measure(ctx context.Context, columns []archiveColumn) (r dayRows, err error) {
+	plain := `false`
+	if slices.ContainsFunc(columns, isHash) {
+		plain = `count(raw_sha256) = count(*)`
+	}
+	err = d.conn.QueryRow(ctx, `SELECT pg_relation_size($1::oid), current_setting('max_parallel_workers_per_gather'), min(ts), max(ts),
+		coalesce(to_json(min(ts))#>>'{}', ''), coalesce(to_json(max(ts))#>>'{}', ''), `+plain+` FROM `+d.table, d.oid).
+		Scan(&r.bytes, &r.workers, &r.first, &r.last, &r.firstText, &r.lastText, &r.plain)
+	if err == nil {
+		err = d.conn.QueryRow(ctx, slicedSQL, d.oid).Scan(&r.found)
+	}
+	if err == nil {
+		_, err = d.conn.Exec(ctx, sortingSQL, sliceMemory)
+	}
+	if err == nil {
+		_, err = d.conn.Exec(ctx, workersSQL, "0")
+	}
+	return r, err
+}
+
+// slice is a part of a day.
+type slice struct{ from, to time.Time }
+
+// slices returns the slices of a day, in order. They have each moment of it.
+func (r dayRows) slices(day archive.Day) (all []slice) {
+	n, first, last := r.bytes/sliceBytes, day.Time, day.Next().Time
+	switch {
+	case !r.found && r.bytes > sortedAtOnce:
+		n = mostSlices
+	case !r.found:
+		n = 1
+	case r.first != nil && r.last != nil:
+		first, last = r.first.UTC(), r.last.UTC()
+	}
+	n = min(max(n, 1), mostSlices)
+	from := day.Time
+	for i := range n {
+		to := day.Next().Time
+		if i < n-1 {
+			to = first.Add(last.Sub(first) / time.Duration(n) * time.Duration(i+1)).Truncate(time.Microsecond)
+		}
+		if to.After(from) {
+			all = append(all, slice{from, to})
+			from = to
+		}
+	}
+	return all
+}
