@@ -465,11 +465,8 @@ func (c *Carrier) write(ctx context.Context, s OpenDay, shape Shape, day Day, pr
 	}, func(lines [][]byte) error {
 		for _, line := range lines {
 			earlier.meet(line)
-			if err := w.line(line); err != nil {
-				return err
-			}
 		}
-		return nil
+		return w.lines(lines)
 	})
 	if err == nil {
 		err = w.end()

@@ -11,6 +11,7 @@ import (
 	"hash"
 	"io"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/klauspost/compress/gzip"
@@ -99,26 +100,57 @@ func (z zip) Write(line []byte) error {
 var lineFeed = []byte{'\n'}
 
 // line writes one row.
-func (w *writer) line(line []byte) error {
-	if p := w.part; p != nil && (p.file.Rows >= w.rows || p.file.ContentBytes+int64(len(line)) >= w.bytes) {
-		if err := w.end(); err != nil {
+func (w *writer) line(line []byte) error { return w.lines([][]byte{line}) }
+
+// lines writes rows. Another goroutine hashes them meanwhile.
+func (w *writer) lines(all [][]byte) error {
+	for len(all) > 0 {
+		if p := w.part; p != nil && w.full(p, all[0]) {
+			if err := w.end(); err != nil {
+				return err
+			}
+		}
+		if w.part == nil {
+			if err := w.begin(); err != nil {
+				return err
+			}
+		}
+		p := w.part
+		n := 0
+		for n < len(all) && (n == 0 || !w.full(p, all[n])) {
+			p.file.Rows++
+			p.file.ContentBytes += int64(len(all[n])) + 1
+			n++
+		}
+		if err := w.write(p, all[:n]); err != nil {
+			return w.broken(err)
+		}
+		all = all[n:]
+	}
+	return nil
+}
+
+// full reports whether a line goes into the next part.
+func (w *writer) full(p *part, line []byte) bool {
+	return p.file.Rows >= w.rows || p.file.ContentBytes+int64(len(line)) >= w.bytes
+}
+
+// write writes rows into a part.
+func (w *writer) write(p *part, all [][]byte) error {
+	var hashed sync.WaitGroup
+	defer hashed.Wait()
+	hashed.Go(func() {
+		for _, line := range all {
+			p.content.Write(line)
+			p.content.Write(lineFeed)
+			w.total.Add(line)
+		}
+	})
+	for _, line := range all {
+		if err := p.rows.Write(line); err != nil {
 			return err
 		}
 	}
-	if w.part == nil {
-		if err := w.begin(); err != nil {
-			return err
-		}
-	}
-	p := w.part
-	p.content.Write(line)
-	p.content.Write(lineFeed)
-	p.file.ContentBytes += int64(len(line)) + 1
-	if err := p.rows.Write(line); err != nil {
-		return w.broken(err)
-	}
-	p.file.Rows++
-	w.total.Add(line)
 	return nil
 }
 
@@ -179,6 +211,9 @@ func (w *writer) broken(err error) error {
 	p := w.part
 	w.part = nil
 	_ = p.pipe.CloseWithError(err)
+	if unfinished, ok := p.rows.(*columnar.Writer); ok {
+		unfinished.Abandon()
+	}
 	if said := <-p.put; said != nil {
 		err = said
 	}

@@ -36,7 +36,8 @@ type Options struct {
 	GroupRows int64
 }
 
-// Writer writes rows in the order of (ts, decision_id). It is for one goroutine.
+// Writer writes rows in the order of (ts, decision_id). It is for one goroutine. Another one compresses a batch while the next
+// one is made: see [Writer.Close] and [Writer.Abandon].
 type Writer struct {
 	layout  *layout
 	subject subject.Spec
@@ -46,12 +47,15 @@ type Writer struct {
 	long    bool  // one of their values is
 	columns []*parquet.ColumnWriter
 
-	batch [][]parquet.Value // by column
-	arena []byte            // of the batch's values
-	rows  int64             // of the group
-	bytes int64             // of the group
-	most  int64             // rows of a group
-	large int64             // bytes of a group, of lines
+	batch   [][]parquet.Value // by column
+	arena   []byte            // of the batch's values
+	spare   [][]parquet.Value // of the batch before, until written says its end
+	used    []byte            // the arena of that one
+	written chan error        // nil: no batch is on its way to the columns
+	rows    int64             // of the group
+	bytes   int64             // of the group
+	most    int64             // rows of a group
+	large   int64             // bytes of a group, of lines
 
 	cells       [][]byte // of the present row, in the line's notation
 	payload     []byte
@@ -85,7 +89,7 @@ func NewWriter(to io.Writer, o Options) (*Writer, error) {
 	}
 	out := &output{to: to}
 	w := &Writer{
-		layout: l, subject: o.Subject, out: out, bounded: l.bounded(), to: parquet.NewGenericWriter[any](out, options...), most: groupRows, large: groupBytes, batch: make([][]parquet.Value, l.leaves),
+		layout: l, subject: o.Subject, out: out, bounded: l.bounded(), to: parquet.NewGenericWriter[any](out, options...), most: groupRows, large: groupBytes, batch: make([][]parquet.Value, l.leaves), spare: make([][]parquet.Value, l.leaves),
 		cells: make([][]byte, len(l.columns)), sets: map[[repeatedCount]bool]string{}, revisionsOf: revisions{}, builder: builder{layout: l},
 	}
 	if o.GroupRows > 0 {
@@ -297,26 +301,52 @@ func (w *Writer) value(i int, payload []byte) parquet.Value {
 	return parquet.NullValue()
 }
 
-// flush hands the batch to the columns.
+// flush hands the batch to the columns, once these have the one before.
 func (w *Writer) flush() error {
-	for i, values := range w.batch {
+	if err := w.wait(); err != nil {
+		return err
+	}
+	batch := w.batch
+	w.batch, w.spare, w.arena, w.used = w.spare, w.batch, w.used, w.arena
+	if cap(w.arena) > 16*batchBytes { // of a large payload
+		w.arena = nil
+	}
+	w.arena = w.arena[:0]
+	written := make(chan error, 1)
+	w.written = written
+	go func() { written <- w.put(batch) }()
+	return nil
+}
+
+// put writes a batch into the columns, and empties it.
+func (w *Writer) put(batch [][]parquet.Value) error {
+	for i, values := range batch {
 		if len(values) == 0 {
 			continue
 		}
 		if _, err := w.columns[i].WriteRowValues(values); err != nil {
 			return fmt.Errorf("write a column: %w", err)
 		}
-		w.batch[i] = values[:0]
+		batch[i] = values[:0]
 	}
-	if cap(w.arena) > 16*batchBytes { // of a large payload
-		w.arena = nil
-	}
-	w.arena = w.arena[:0]
 	return nil
 }
 
+// wait waits until the columns have the batch before the present one.
+func (w *Writer) wait() (err error) {
+	if w.written != nil {
+		err, w.written = <-w.written, nil
+	}
+	return err
+}
+
+// Abandon ends a file that is not closed.
+func (w *Writer) Abandon() {
+	_ = w.wait() // nobody needs the file
+}
+
 func (w *Writer) endGroup() error {
-	if err := w.flush(); err != nil {
+	if err := errors.Join(w.flush(), w.wait()); err != nil {
 		return err
 	}
 	w.rows, w.bytes = 0, 0
@@ -331,7 +361,7 @@ func (w *Writer) Kept() int64 { return w.kept }
 
 // Close writes what is left, and the file's end. It does not close what it writes to.
 func (w *Writer) Close() error {
-	err := w.flush()
+	err := errors.Join(w.flush(), w.wait())
 	if err == nil && w.long {
 		if err = w.endGroup(); err == nil {
 			w.out.held = &bytes.Buffer{}
