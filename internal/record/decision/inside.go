@@ -107,13 +107,14 @@ func (in *Inside) Behind() int { return in.pos }
 // Is reports whether the member has this name, however it is written. An element has no name.
 func (in *Inside) Is(name string) bool {
 	switch {
-	case in.array:
+	case in.array || len(in.name) < len(name): // an escape is longer than what it stands for
 		return false
-	case hasEscape(in.name):
-		return string(appendText(nil, in.name)) == name
-	default:
-		return string(in.name) == name
+	case string(in.name) == name:
+		return !hasEscape(in.name)
+	case len(in.name) == len(name):
+		return false
 	}
+	return hasEscape(in.name) && string(appendText(nil, in.name)) == name
 }
 
 // Text returns the text of a JSON string that still has its quotes.
