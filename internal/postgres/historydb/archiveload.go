@@ -176,11 +176,12 @@ func identifiers(columns []archiveColumn) string {
 
 // lineBatch are lines as the text format of COPY has them.
 type lineBatch struct {
-	rows       []byte
-	ends       []int // of each row, without its end of line
-	ids, times []string
-	newest     *time.Time // stored_at; nil: a line has none that can be read
-	hashed     bool       // each has the hash of its payload, so none needs a twin
+	rows   []byte
+	ends   []int // of each row, without its end of line
+	ids    []string
+	times  []time.Time
+	newest *time.Time // stored_at; nil: a line has none that can be read
+	hashed bool       // each has the hash of its payload, so none needs a twin
 }
 
 // batchOf takes lines apart.
@@ -189,7 +190,7 @@ func batchOf(columns []archiveColumn, lines [][]byte) (*lineBatch, error) {
 	for _, line := range lines {
 		size += len(line) + len(line)/8
 	}
-	b := &lineBatch{rows: make([]byte, 0, size), ends: make([]int, 0, len(lines)), ids: make([]string, 0, len(lines)), times: make([]string, 0, len(lines))}
+	b := &lineBatch{rows: make([]byte, 0, size), ends: make([]int, 0, len(lines)), ids: make([]string, 0, len(lines)), times: make([]time.Time, 0, len(lines))}
 	cells := make([][]byte, len(columns))
 	id, at, stored := columnNamed(columns, "decision_id"), columnNamed(columns, "ts"), columnNamed(columns, "stored_at")
 	hash := columnNamed(columns, "raw_sha256")
@@ -198,14 +199,19 @@ func batchOf(columns []archiveColumn, lines [][]byte) (*lineBatch, error) {
 	var newest time.Time
 	for _, line := range lines {
 		err := columnar.Split(line, len(columns), func(i int) string { return columns[i].Name }, cells)
-		if err != nil || id < 0 || at < 0 || cells[id] == nil || cells[at] == nil {
+		whole := err == nil && id >= 0 && at >= 0 && cells[id] != nil && cells[at] != nil
+		var ts time.Time
+		if whole {
+			ts, whole = timeOf(cells[at])
+		}
+		if !whole {
 			return nil, &archive.CannotError{Why: "a row of the archive does not have the archive's columns", Do: "run docket archive verify --day"}
 		}
 		b.hashed = b.hashed && cells[hash] != nil
-		b.ids, b.times = append(b.ids, string(columnar.Text(cells[id]))), append(b.times, string(columnar.Text(cells[at])))
+		b.ids, b.times = append(b.ids, string(columnar.Text(cells[id]))), append(b.times, ts)
 		if legible {
-			when, err := time.Parse(time.RFC3339Nano, string(columnar.Text(cells[stored])))
-			if legible = err == nil; when.After(newest) {
+			var when time.Time
+			if when, legible = timeOf(cells[stored]); legible && when.After(newest) {
 				newest = when
 			}
 		}
@@ -228,6 +234,15 @@ func batchOf(columns []archiveColumn, lines [][]byte) (*lineBatch, error) {
 		b.newest = &newest
 	}
 	return b, nil
+}
+
+// timeOf reads a time of a line.
+func timeOf(cell []byte) (time.Time, bool) {
+	if micros, ok := columnar.Time(cell); ok {
+		return time.UnixMicro(micros), true
+	}
+	t, err := time.Parse(time.RFC3339Nano, string(columnar.Text(cell)))
+	return t, err == nil
 }
 
 func columnNamed(columns []archiveColumn, name string) int {
@@ -277,9 +292,9 @@ func (d *archiveDay) equal(ctx context.Context, tx pgx.Tx, columns []archiveColu
 	if plain {
 		line, from = archiveLineOf(columns, false), decisionsTable+` AS d`
 	}
-	rows, err := tx.Query(ctx, `SELECT (s.n - 1)::int, t.h FROM unnest($3::text[], $4::text[]) WITH ORDINALITY AS s(decision_id, ts, n)
+	rows, err := tx.Query(ctx, `SELECT (s.n - 1)::int, t.h FROM unnest($3::text[], $4::timestamptz[]) WITH ORDINALITY AS s(decision_id, ts, n)
 			LEFT JOIN LATERAL (SELECT sha256(convert_to(`+line+`, 'UTF8')) AS h FROM `+from+`
-			WHERE d.decision_id = s.decision_id AND d.ts = s.ts::timestamptz AND d.ts >= $1 AND d.ts < $2 OFFSET 0) AS t ON true`, d.day.Time, d.day.Next().Time, b.ids, b.times)
+			WHERE d.decision_id = s.decision_id AND d.ts = s.ts AND d.ts >= $1 AND d.ts < $2 OFFSET 0) AS t ON true`, d.day.Time, d.day.Next().Time, b.ids, b.times)
 	if err != nil {
 		return nil, err
 	}

@@ -82,6 +82,10 @@ func fraction(to []byte, f, digits int) []byte {
 	return append(to, bytes.TrimRight(b[:digits+1], "0")...)
 }
 
+// Time reads a time of a line, with its quotes, in microseconds since 1970. It has a year of four digits and is in UTC, as
+// Postgres writes it. ok is false for any other.
+func Time(cell []byte) (micros int64, ok bool) { return readTime(cell) }
+
 // readTime reads what quotedTime writes.
 func readTime(value []byte) (micros int64, ok bool) {
 	const least = len(`"2006-01-02T15:04:05+00:00"`)
