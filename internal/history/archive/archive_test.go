@@ -49,6 +49,56 @@ func TestTotal_SetsAndOrder(t *testing.T) {
 	}
 }
 
+// TestWriter_LinesOfSeveralParts: lines that come together go into as many parts as lines that come one by one.
+func TestWriter_LinesOfSeveralParts(t *testing.T) {
+	t.Parallel()
+	var lines [][]byte
+	for i := range 500 {
+		lines = append(lines, fmt.Appendf(nil, `{"decision_id":"d%03d","ts":"2026-03-04T00:00:00.%06d+00:00","raw":{"text": "%s"}}`, i, i+1, strings.Repeat("x", i%7*40)))
+	}
+	for _, format := range []int{FormatLines, FormatParquet} {
+		var first []File
+		for _, together := range []int{1, 3, 70, len(lines)} {
+			shelf := Dir(t.TempDir())
+			m := &Manifest{Format: format, Table: "decision_logs", Day: "2026-03-04", Generation: 1, Source: Source{ID: "abcdef"}, Attempt: "01234567",
+				Columns: []Column{{Name: "decision_id", Type: "text"}, {Name: "ts", Type: "timestamp with time zone"}, {Name: "raw", Type: "jsonb"}}, Files: []File{}}
+			w := newWriter(t.Context(), shelf, m, subject.Spec{})
+			w.rows, w.bytes = 90, 12_000
+			for some := range slices.Chunk(lines, together) {
+				if err := w.lines(some); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := w.end(); err != nil {
+				t.Fatal(err)
+			}
+			m.Files, m.Rows, m.Hash = w.files, w.total.Rows, w.total.Hash()
+			n := 0
+			err := Check(t.Context(), shelf, m, func(line []byte) error {
+				if !bytes.Equal(line, lines[n]) {
+					return fmt.Errorf("line %d is another", n)
+				}
+				n++
+				return nil
+			})
+			if err != nil || n != len(lines) || m.Rows != int64(len(lines)) {
+				t.Errorf("%d together: %d lines, %v", together, n, err)
+			}
+			for i, f := range m.Files {
+				if f.Rows > 90 || f.ContentBytes > 12_000 {
+					t.Errorf("%d together: part %d has %d rows and %d bytes", together, i, f.Rows, f.ContentBytes)
+				}
+			}
+			if first == nil {
+				first = m.Files
+			}
+			if format == FormatParquet && fmt.Sprint(m.Files) != fmt.Sprint(first) || len(m.Files) != len(first) {
+				t.Errorf("%d together: %v", together, m.Files)
+			}
+		}
+	}
+}
+
 func written(t *testing.T, shelf Shelf, lines int) *Manifest {
 	t.Helper()
 	m := &Manifest{Format: FormatLines, Table: "decision_logs", Day: "2026-03-04", Generation: 1, Source: Source{ID: "abcdef"}, Attempt: "01234567"}

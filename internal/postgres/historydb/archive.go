@@ -20,12 +20,15 @@ type Archives struct {
 	within time.Duration // how long writers may wait for a count
 	hurry  bool          // do not wait for the mark of the counts; tests have it
 	ahead  time.Duration // see [counting]
+	sliced int64         // bytes of the table that are read at once
 }
 
 var _ archive.Table = (*Archives)(nil)
 
 // NewArchives gives the days of the table to be archived or restored.
-func NewArchives(db *db.DB) *Archives { return &Archives{db: db, within: leavingTime} }
+func NewArchives(db *db.DB) *Archives {
+	return &Archives{db: db, within: leavingTime, sliced: sliceBytes}
+}
 
 // ArchiveError says that it was archiving or restoring that failed, which needs more rights than storing.
 type ArchiveError struct{ Err error }

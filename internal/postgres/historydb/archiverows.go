@@ -249,7 +249,7 @@ func (d *archiveDay) Read(ctx context.Context, shape archive.Shape, prove bool, 
 	}
 	facts.FirstTS, facts.LastTS = rows.firstText, rows.lastText
 	line, table := d.lines(columns, rows.plain)
-	for _, s := range rows.slices(d.day) {
+	for _, s := range rows.slices(d.day, d.of.sliced) {
 		out := &binaryRows{each: each}
 		err := d.copyOut(ctx, out, `COPY (SELECT convert_to(`+line+`, 'UTF8') FROM `+table+
 			` WHERE ts >= '`+s.from.Format(time.RFC3339Nano)+`' AND ts < '`+s.to.Format(time.RFC3339Nano)+`' ORDER BY ts, decision_id COLLATE "C") TO STDOUT (FORMAT binary)`)

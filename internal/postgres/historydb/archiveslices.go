@@ -64,9 +64,9 @@ func (d *archiveDay) measure(ctx context.Context, columns []archiveColumn) (r da
 // slice is a part of a day.
 type slice struct{ from, to time.Time }
 
-// slices returns the slices of a day, in order. They have each moment of it.
-func (r dayRows) slices(day archive.Day) (all []slice) {
-	n, first, last := r.bytes/sliceBytes, day.Time, day.Next().Time
+// slices returns the slices of a day, of about so many bytes each, in order. They have each moment of it.
+func (r dayRows) slices(day archive.Day, bytes int64) (all []slice) {
+	n, first, last := r.bytes/bytes, day.Time, day.Next().Time
 	switch {
 	case !r.found && r.bytes > sortedAtOnce:
 		n = mostSlices

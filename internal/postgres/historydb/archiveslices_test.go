@@ -29,7 +29,7 @@ func TestSlices_EachMoment(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			all := c.rows.slices(day)
+			all := c.rows.slices(day, sliceBytes)
 			if len(all) != c.n || len(all) > mostSlices {
 				t.Errorf("%d slices", len(all))
 			}

@@ -34,6 +34,12 @@ func (a *Archives) CountTo() *Archives {
 	return a
 }
 
+// Sliced has days be read in slices of so many bytes of the table.
+func (a *Archives) Sliced(bytes int64) *Archives {
+	a.sliced = bytes
+	return a
+}
+
 // Within sets how long writers may wait for one count.
 func (a *Archives) Within(d time.Duration) *Archives {
 	a.within = d

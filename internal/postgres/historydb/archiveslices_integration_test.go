@@ -1,0 +1,81 @@
+//go:build integration
+
+package historydb_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"testing"
+
+	"docket/internal/history/archive"
+	"docket/internal/postgres/historydb"
+)
+
+// TestArchive_Slices: a day that is read in slices is archived whole and in order, with an index on times and without.
+func TestArchive_Slices(t *testing.T) {
+	t.Parallel()
+	for name, prepare := range map[string]string{
+		"with an index":    `SELECT 1`,
+		"without an index": `DROP INDEX decision_logs_times_brin`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := old(t)
+			a.settle()
+			a.rows(1, 1500)
+			a.Exec(t, prepare)
+			a.Exec(t, `UPDATE decision_logs SET ts = '2026-03-04 23:59:59.999999+00' WHERE req_id % 100 = 0`)
+			a.Exec(t, `UPDATE decision_logs SET ts = '2026-03-04 00:00:00+00' WHERE req_id % 100 = 1`)
+			before := a.text()
+			a.c.Table.(*historydb.Archives).Sliced(8192)
+			if done := a.archive(false); !done.Dropped || done.Late || done.Rows != 1500 {
+				t.Fatalf("%+v", done)
+			}
+			all, err := archive.Whole(t.Context(), a.c.Shelf, "decision_logs", &a.day)
+			if err != nil || len(all) != 1 {
+				t.Fatalf("%+v, %v", all, err)
+			}
+			var last string
+			if err := archive.Check(t.Context(), a.c.Shelf, all[0], func(line []byte) error {
+				_, rest, _ := bytes.Cut(line, []byte(`"ts":"`))
+				at, _, _ := bytes.Cut(rest, []byte(`+00:00"`))
+				if now := fmt.Sprintf("%-26s", at); now < last {
+					return errors.New("a row comes behind a later one")
+				} else {
+					last = now
+				}
+				return nil
+			}); err != nil {
+				t.Error(err)
+			}
+			if r := a.restore(); r.Stored != 1500 || a.text() != before {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+}
+
+// TestArchive_RowsWithoutAHash: rows of an earlier release are hashed beside the others, and alone.
+func TestArchive_RowsWithoutAHash(t *testing.T) {
+	t.Parallel()
+	for _, where := range []string{`true`, `req_id % 2 = 0`, `false`} {
+		t.Run(where, func(t *testing.T) {
+			t.Parallel()
+			a := old(t)
+			a.settle()
+			a.rows(1, 300)
+			a.Exec(t, `UPDATE decision_logs SET raw_sha256 = CASE WHEN `+where+` THEN NULL ELSE sha256('x') END`)
+			before := a.text()
+			if done := a.archive(true); done.Rows != 300 {
+				t.Fatalf("%+v", done)
+			}
+			if done := a.archive(false); !done.Dropped || !done.Reused || done.Late {
+				t.Fatalf("%+v", done)
+			}
+			if r := a.restore(); r.Stored != 300 || a.text() != before {
+				t.Fatalf("%+v", r)
+			}
+		})
+	}
+}
