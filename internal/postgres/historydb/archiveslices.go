@@ -11,8 +11,8 @@ import (
 const (
 	// sortingSQL has rows that are sorted be in memory, if the server gives less.
 	sortingSQL = `SELECT set_config('jit', 'off', true), CASE WHEN pg_size_bytes(current_setting('work_mem')) < pg_size_bytes($1) THEN set_config('work_mem', $1, true) END`
-	// workersSQL says how many processes help to read. Sorted rows are handed from process to process, which takes a tenth more of
-	// the server, and the client takes longer for them than one process.
+	// workersSQL says how many processes help to read. Sorted rows that several processes read take a tenth more of the server. The
+	// client takes longer for them than one process.
 	workersSQL = `SELECT set_config('max_parallel_workers_per_gather', $1, true)`
 	// slicedSQL tells whether an index finds the rows between two times.
 	slicedSQL = `

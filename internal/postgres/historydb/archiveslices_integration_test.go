@@ -79,3 +79,20 @@ func TestArchive_RowsWithoutAHash(t *testing.T) {
 		})
 	}
 }
+
+// TestArchive_ManyColumns: a row has more columns than a function of Postgres takes arguments.
+func TestArchive_ManyColumns(t *testing.T) {
+	t.Parallel()
+	a := old(t)
+	a.Exec(t, `DO $$ BEGIN FOR i IN 1 .. 100 LOOP EXECUTE format('ALTER TABLE decision_logs ADD COLUMN own_%s text', i); END LOOP; END $$`)
+	a.settle()
+	a.rows(1, 20)
+	a.Exec(t, `UPDATE decision_logs SET own_7 = 'seven', own_100 = 'the last' WHERE req_id % 2 = 0`)
+	before := a.text()
+	if done := a.archive(false); !done.Dropped || done.Late || done.Rows != 20 {
+		t.Fatalf("%+v", done)
+	}
+	if r := a.restore(); r.Stored != 20 || a.text() != before {
+		t.Fatalf("%+v", r)
+	}
+}
