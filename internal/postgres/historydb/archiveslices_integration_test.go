@@ -40,10 +40,9 @@ func TestArchive_Slices(t *testing.T) {
 			if err := archive.Check(t.Context(), a.c.Shelf, all[0], func(line []byte) error {
 				_, rest, _ := bytes.Cut(line, []byte(`"ts":"`))
 				at, _, _ := bytes.Cut(rest, []byte(`+00:00"`))
-				if now := fmt.Sprintf("%-26s", at); now < last {
+				before, now := last, fmt.Sprintf("%-26s", at)
+				if last = now; now < before {
 					return errors.New("a row comes behind a later one")
-				} else {
-					last = now
 				}
 				return nil
 			}); err != nil {
