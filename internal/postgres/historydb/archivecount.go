@@ -144,11 +144,7 @@ func (d *archiveDay) countLeaving(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, countLimitsSQL, string(db.Milliseconds(d.of.within))); err != nil {
 		return err
 	}
-	_, err := tx.Exec(ctx, strings.ReplaceAll(countLeavingSQL, "%table%", pgx.Identifier{d.leaving()}.Sanitize()))
-	if outOfTime(ctx, err) {
-		return errLeavingSlow
-	}
-	if err != nil {
+	if _, err := tx.Exec(ctx, strings.ReplaceAll(countLeavingSQL, "%table%", pgx.Identifier{d.leaving()}.Sanitize())); err != nil {
 		return err
 	}
 	leave, notes := leaveSQL, false
@@ -158,7 +154,7 @@ func (d *archiveDay) countLeaving(ctx context.Context, tx pgx.Tx) error {
 	if notes {
 		leave = leaveKnownSQL
 	}
-	_, err = tx.Exec(ctx, leave, d.day.Time)
+	_, err := tx.Exec(ctx, leave, d.day.Time)
 	return err
 }
 

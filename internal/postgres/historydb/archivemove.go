@@ -171,16 +171,25 @@ func (d *archiveDay) leave(ctx context.Context, counts, withoutStates bool) erro
 		if _, err := tx.Exec(ctx, archiveDetachSQL); err != nil {
 			return err
 		}
-		if !withoutStates {
-			if err := d.followed(ctx, tx); err != nil {
-				return err
-			}
+		err := d.complete(ctx, tx, counts, withoutStates)
+		if outOfTime(ctx, err) { // each of its statements has the limit of writers
+			return errLeavingSlow
 		}
-		if !counts {
-			return nil
-		}
-		return d.countLeaving(ctx, tx)
+		return err
 	})
+}
+
+// complete checks that the states follow all of the day, which was taken out in tx, and counts the rest of it.
+func (d *archiveDay) complete(ctx context.Context, tx pgx.Tx, counts, withoutStates bool) error {
+	if !withoutStates {
+		if err := d.followed(ctx, tx); err != nil {
+			return err
+		}
+	}
+	if !counts {
+		return nil
+	}
+	return d.countLeaving(ctx, tx)
 }
 
 // refused is failed for what may be an [archive.UncountedError] or an [archive.UnfollowedError].

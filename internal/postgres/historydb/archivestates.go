@@ -90,9 +90,6 @@ func (d *archiveDay) followed(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	mark, _, err := statesBehind(ctx, tx, pgx.Identifier{d.leaving()}.Sanitize())
-	if outOfTime(ctx, err) {
-		return errLeavingSlow
-	}
 	if err == nil && mark != nil {
 		err = d.unfollowed(*mark)
 	}
