@@ -15,13 +15,13 @@ func TestInPortions_PassesEachLineOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		lines := rapid.SliceOfN(rapid.StringN(0, 20, -1), 0, 50).Draw(t, "lines")
-		rows, bytes := rapid.IntRange(1, 10).Draw(t, "rows"), rapid.IntRange(1, 100).Draw(t, "bytes")
+		rows, bytes, ahead := rapid.IntRange(1, 10).Draw(t, "rows"), rapid.IntRange(1, 100).Draw(t, "bytes"), rapid.IntRange(1, 4).Draw(t, "ahead")
 		breaks := rapid.IntRange(-1, len(lines)).Draw(t, "read breaks at")
 		refuses := rapid.IntRange(-1, len(lines)).Draw(t, "take refuses from")
 		broken, refused := errors.New("broken"), errors.New("refused")
 		var got []string
 		var wrong error
-		err := inPortions(rows, bytes, func(each func([]byte) error) error {
+		err := inPortions(rows, bytes, ahead, func(each func([]byte) error) error {
 			own := make([]byte, 0, 100)
 			for i, line := range lines {
 				if i == breaks {
@@ -70,7 +70,7 @@ func TestInPortions_ReadsWhileItTakes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		from := time.Now()
-		err := inPortions(1, 100, func(each func([]byte) error) error {
+		err := inPortions(1, 100, 1, func(each func([]byte) error) error {
 			for range 10 {
 				time.Sleep(time.Second)
 				if err := each([]byte("line")); err != nil {
@@ -84,6 +84,58 @@ func TestInPortions_ReadsWhileItTakes(t *testing.T) {
 		})
 		if took := time.Since(from); err != nil || took != 11*time.Second {
 			t.Errorf("it took %v, want 11 s, and ended with %v", took, err)
+		}
+	})
+}
+
+// TestInPortions_ReadsAhead has a reader that is silent for four seconds, and then has four lines at once. Each takes a
+// second.
+func TestInPortions_ReadsAhead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		from := time.Now()
+		err := inPortions(1, 100, 4, func(each func([]byte) error) error {
+			for range 3 {
+				time.Sleep(4 * time.Second)
+				for range 4 {
+					if err := each([]byte("line")); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		}, func([][]byte) error {
+			time.Sleep(time.Second)
+			return nil
+		})
+		if took := time.Since(from); err != nil || took != 16*time.Second {
+			t.Errorf("it took %v, want 16 s, and ended with %v", took, err)
+		}
+	})
+}
+
+// TestInPortions_LargeLinesAlone has lines of more bytes than may wait. One of them waits while another one is taken.
+func TestInPortions_LargeLinesAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		read, taken, most := 0, 0, 0
+		err := inPortions(1, 10, 4, func(each func([]byte) error) error {
+			for range 8 {
+				if err := each(make([]byte, 50)); err != nil {
+					return err
+				}
+				read++
+			}
+			return nil
+		}, func([][]byte) error {
+			time.Sleep(time.Second)
+			synctest.Wait()
+			most = max(most, read-taken)
+			taken++
+			return nil
+		})
+		if err != nil || taken != 8 || most > 1 {
+			t.Errorf("%d were taken, %d of them in memory besides the one that waits: %v", taken, most, err)
 		}
 	})
 }
