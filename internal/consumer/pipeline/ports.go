@@ -104,13 +104,14 @@ type Tokens interface {
 type Publisher interface {
 	// Publish sends records and waits for the answers, never longer than its own deadline. It returns one error for
 	// each record, in order; nil means that the broker has it. An error that is kerr.MessageTooLarge says that this
-	// record alone is too large for its topic.
+	// record alone is too large for its topic. Nothing reads the bytes of a record after nil was returned for it.
 	Publish(ctx context.Context, records []*kgo.Record) []error
 }
 
 // Spool is the home of last resort.
 type Spool interface {
-	// Append makes records durable, all or none. oversize says that the broker refused them as too large.
+	// Append makes records durable, all or none. oversize says that the broker refused them as too large. Nothing reads
+	// them after it returned.
 	Append(ctx context.Context, records []*kgo.Record, oversize bool) error
 }
 

@@ -22,11 +22,12 @@ func (p *portion) split() [][]byte {
 	return p.lines
 }
 
-// clear empties the portion. It keeps no more memory than a few times this many bytes.
+// clear empties the portion. It keeps at most twice this many bytes in memory.
 func (p *portion) clear(bytes int) {
-	if p.text = p.text[:0]; cap(p.text) > 4*bytes {
+	if p.text = p.text[:0]; cap(p.text) > 2*bytes {
 		p.text = nil
 	}
+	clear(p.lines) // each of them would keep a text
 	p.ends, p.lines = p.ends[:0], p.lines[:0]
 }
 

@@ -3,6 +3,7 @@ package archive
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -136,6 +137,47 @@ func TestInPortions_LargeLinesAlone(t *testing.T) {
 		})
 		if err != nil || taken != 8 || most > 1 {
 			t.Errorf("%d were taken, %d of them in memory besides the one that waits: %v", taken, most, err)
+		}
+	})
+}
+
+// TestInPortions_LetsLargeLinesGo has small lines in every portion, and then large ones. No portion keeps a large one.
+//
+//nolint:paralleltest // it measures what is the whole process's
+func TestInPortions_LetsLargeLinesGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const large, bytes, ahead = 4 << 20, 64 << 10, 8
+		live := func() uint64 {
+			var m runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&m)
+			return m.HeapAlloc
+		}
+		taken, before, after := 0, live(), uint64(0)
+		err := inPortions(1000, bytes, ahead, func(each func([]byte) error) error {
+			small := make([]byte, 100)
+			for range 2 * ahead * bytes / len(small) {
+				if err := each(small); err != nil {
+					return err
+				}
+			}
+			for range 3 * ahead {
+				if err := each(make([]byte, large)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, func(lines [][]byte) error {
+			time.Sleep(time.Second) // all portions are filled meanwhile
+			if len(lines[len(lines)-1]) == large {
+				if taken++; taken == 3*ahead {
+					after = live()
+				}
+			}
+			return nil
+		})
+		if err != nil || after == 0 || after > before+4*large {
+			t.Errorf("%d KiB are kept, %d before: %v", after>>10, before>>10, err)
 		}
 	})
 }

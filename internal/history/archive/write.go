@@ -34,7 +34,7 @@ const (
 const (
 	writeRows  = 1000
 	writeBytes = 1 << 20
-	writeAhead = 24
+	writeAhead = 16
 )
 
 // writer writes lines to the storage, part by part, and keeps none of them.

@@ -73,7 +73,10 @@ func (r dayRows) slices(day archive.Day, bytes int64) (all []slice) {
 	case !r.found:
 		n = 1
 	case r.first != nil && r.last != nil:
-		first, last = r.first.UTC(), r.last.UTC()
+		first, last = later(first, r.first.UTC()), r.last.UTC()
+		if end := day.Next().Time; last.After(end) { // out of the table, a day can have rows of others
+			last = end
+		}
 	}
 	n = min(max(n, 1), mostSlices)
 	from := day.Time

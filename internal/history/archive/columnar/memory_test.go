@@ -81,6 +81,46 @@ func TestWriter_BoundedMemory(t *testing.T) { //nolint:paralleltest // it measur
 	}
 }
 
+// TestWriter_LetsLargeRowsGo has a large row behind fewer and fewer small ones. No batch keeps it.
+func TestWriter_LetsLargeRowsGo(t *testing.T) { //nolint:paralleltest // it measures the memory of the process
+	const large, n = 5 << 20, 20
+	w, err := NewWriter(discard{}, Options{Columns: table(), Subject: byHost})
+	if err != nil {
+		t.Fatal(err)
+	}
+	live := func() uint64 {
+		if err := w.wait(); err != nil {
+			t.Fatal(err)
+		}
+		var m runtime.MemStats
+		runtime.GC() // twice, as pools of buffers last for one
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	zeros, at := strings.Repeat("0", large), 0
+	add := func(text string) {
+		at++
+		if err := w.Write(fmt.Appendf(nil, `{"decision_id":"d%05d","ts":%s,"raw":{"input": "%s"}}`, at, quotedTime(nil, 1785542400000000+int64(at)), text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add("1")
+	before := live()
+	for i := range n {
+		for range n - i {
+			add("1")
+		}
+		add(zeros)
+	}
+	if after := live(); after > before+6*large {
+		t.Errorf("%d MiB are kept, %d before", after>>20, before>>20)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestSearch_HostileRowsAreSplit: many rows, each with a page of zeros that compress to nothing, are not in memory
 // together.
 func TestSearch_HostileRowsAreSplit(t *testing.T) { //nolint:paralleltest // it measures the memory of the process

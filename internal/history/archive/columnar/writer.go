@@ -327,6 +327,7 @@ func (w *Writer) put(batch [][]parquet.Value) error {
 		if _, err := w.columns[i].WriteRowValues(values); err != nil {
 			return fmt.Errorf("write a column: %w", err)
 		}
+		clear(values) // each of them would keep an arena
 		batch[i] = values[:0]
 	}
 	return nil
