@@ -459,7 +459,7 @@ func (c *Carrier) write(ctx context.Context, s OpenDay, shape Shape, day Day, pr
 		w.rows = c.PartRows
 	}
 	var facts Facts
-	err = inPortions(writeRows, writeBytes, writeAhead, func(line func([]byte) error) (err error) {
+	err = inPortions(writeRows, writeBytes, func(line func([]byte) error) (err error) {
 		facts, err = s.Read(ctx, shape, prove, line)
 		return err
 	}, func(lines [][]byte) error {

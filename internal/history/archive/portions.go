@@ -32,13 +32,11 @@ func (p *portion) clear(bytes int) {
 }
 
 // inPortions calls read, and passes its lines to take in portions. A portion is full with so many rows or bytes. take
-// works on it in another goroutine while the next ones are read: one of both waits for the database, and the other one
-// calculates. The portions that are taken or wait for it have at most ahead times these bytes, or are a single one. The
-// lines are valid until take returns. An error of take ends read. Both have returned at the end.
-func inPortions(rows, bytes, ahead int, read func(each func(line []byte) error) error, take func(lines [][]byte) error) error {
-	full, empty := make(chan *portion, ahead), make(chan *portion, ahead+1)
-	room := make(chan struct{}, ahead) // a place for each so many bytes
-	places := func(p *portion) int { return min(max((len(p.text)+bytes-1)/bytes, 1), ahead) }
+// works on it in another goroutine while the next one is read: one of both waits for the database, and the other one
+// calculates. The lines are valid until take returns. An error of take ends read. Both have returned at the end.
+func inPortions(rows, bytes int, read func(each func(line []byte) error) error, take func(lines [][]byte) error) error {
+	full, empty := make(chan *portion), make(chan *portion, 2)
+	empty <- &portion{}
 	p := &portion{}
 	ended := make(chan struct{})
 	var refused error // of take, until ended is closed
@@ -48,32 +46,25 @@ func inPortions(rows, bytes, ahead int, read func(each func(line []byte) error) 
 			if refused = take(p.split()); refused != nil {
 				return
 			}
-			n := places(p)
 			p.clear(bytes)
 			empty <- p
-			for range n {
-				<-room
-			}
 		}
 	}()
 	pass := func() error {
-		for range places(p) {
-			select {
-			case room <- struct{}{}:
-			case <-ended:
-				return refused
-			}
+		select {
+		case full <- p:
+			p = nil
+			return nil
+		case <-ended:
+			return refused
 		}
-		full <- p // it has a place for each portion that has room
-		p = nil
-		return nil
 	}
 	err := read(func(line []byte) error {
 		if p == nil {
 			select {
 			case p = <-empty:
-			default:
-				p = &portion{}
+			case <-ended:
+				return refused
 			}
 		}
 		if p.add(line); len(p.ends) < rows && len(p.text) < bytes {

@@ -88,7 +88,7 @@ func checkAll(ctx context.Context, shelf Shelf, m *Manifest, how reads) error {
 
 // batched reads an archive in portions. It reads the next one while each works.
 func batched(ctx context.Context, shelf Shelf, m *Manifest, most int64, each func(lines [][]byte) error) error {
-	return inPortions(loadRows, loadBytes, 1, func(line func([]byte) error) error {
+	return inPortions(loadRows, loadBytes, func(line func([]byte) error) error {
 		return CheckWithin(ctx, shelf, m, most, line)
 	}, each)
 }

@@ -65,7 +65,7 @@ func (r *reading) pass(read func(line func([]byte) error) error) error {
 	if r.each != nil {
 		return read(r.line)
 	}
-	return inPortions(writeRows, writeBytes, 1, read, func(lines [][]byte) error {
+	return inPortions(writeRows, writeBytes, read, func(lines [][]byte) error {
 		for _, line := range lines {
 			if err := r.line(line); err != nil {
 				return err

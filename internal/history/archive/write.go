@@ -29,12 +29,10 @@ const (
 	parquetBytes = 4 << 30 // of lines
 )
 
-// Portions of lines that are encoded while the next ones are read. The server is silent while it sorts a slice of the day,
-// and then sends its lines faster than they are encoded. So some are read ahead.
+// Portions of lines that are encoded while the next ones are read.
 const (
 	writeRows  = 1000
 	writeBytes = 1 << 20
-	writeAhead = 16
 )
 
 // writer writes lines to the storage, part by part, and keeps none of them.

@@ -9,10 +9,9 @@ import (
 )
 
 const (
-	// sortingSQL has rows that are sorted be in memory, if the server gives less.
+	// sortingSQL gives a sort this much memory, if the server gives less.
 	sortingSQL = `SELECT set_config('jit', 'off', true), CASE WHEN pg_size_bytes(current_setting('work_mem')) < pg_size_bytes($1) THEN set_config('work_mem', $1, true) END`
-	// workersSQL says how many processes help to read. Sorted rows that several processes read take a tenth more of the server. The
-	// client takes longer for them than one process.
+	// workersSQL says how many processes help to read. Several of them take a tenth more of the processor to read sorted rows.
 	workersSQL = `SELECT set_config('max_parallel_workers_per_gather', $1, true)`
 	// slicedSQL tells whether an index finds the rows between two times.
 	slicedSQL = `
@@ -20,8 +19,8 @@ SELECT EXISTS (SELECT FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JO
  WHERE i.indrelid = $1 AND i.indisvalid AND i.indpred IS NULL AND a.attname = 'ts' AND m.amname IN ('brin', 'btree'))`
 )
 
-// A day is read in slices of time. The server sorts each, in memory where it can. Each may cost a look at the whole table if rows
-// are not where their time lets expect them, so they are few.
+// A day is read in slices of time. The server sorts each, in memory where it can. If rows are not stored in the order of their time,
+// the server may read the whole table for each slice. So slices are few.
 const (
 	sliceBytes  = 40 << 20 // of the table
 	sliceMemory = "64MB"

@@ -343,7 +343,7 @@ func (w *Writer) wait() (err error) {
 
 // Abandon ends a file that is not closed.
 func (w *Writer) Abandon() {
-	_ = w.wait() // nobody needs the file
+	_ = w.wait() // the caller has the error for which it gives the file up
 }
 
 func (w *Writer) endGroup() error {
