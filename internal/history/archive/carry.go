@@ -125,9 +125,9 @@ type OpenDay interface {
 	Source(ctx context.Context) (Source, error)
 	// Settle makes a partition of the day, and moves the day's rows from the default partition there.
 	Settle(ctx context.Context) error
-	// Read passes all rows to each in the order of (ts, decision_id), from one snapshot. With prove Postgres counts
-	// and hashes them in that snapshot. line is valid until each returns.
-	Read(ctx context.Context, shape Shape, prove bool, each func(line []byte) error) (Facts, error)
+	// Read passes all rows to each in the order of (ts, decision_id), from one snapshot. Postgres counts and hashes them
+	// there. line is valid until each returns.
+	Read(ctx context.Context, shape Shape, each func(line []byte) error) (Facts, error)
 	// Sum lets Postgres count and hash the rows.
 	Sum(ctx context.Context, shape Shape) (Total, error)
 	// Detach takes the partition out of the table, so that no writer reaches it. It waits for the lock in tries of at
@@ -137,8 +137,9 @@ type OpenDay interface {
 	// Late passes decisions of the detached partition in portions: those that were stored after an earlier archive took
 	// the day out. again deletes those that an earlier archive has, as that one counted them. Drop counts the others.
 	Late(ctx context.Context, again func(ctx context.Context, late map[Identity]bool) error) error
-	// Drop counts and hashes the detached partition, which nobody can change. It drops it if the total is want.
-	// Otherwise it changes nothing, and dropped is false. It notes the archives that the day needs from then on.
+	// Drop counts and hashes the detached partition, which nobody can change. If its rows are those of the last Read, and
+	// none was written since, the total of that is enough. Drop drops it if the total is want. Otherwise it changes
+	// nothing, and dropped is false. It notes the archives that the day needs from then on.
 	Drop(ctx context.Context, shape Shape, want Total, needs Needs) (dropped bool, err error)
 	// Load stores lines and returns the results. It may be repeated. It returns [UncountedError] if they would be
 	// counted twice.
@@ -285,7 +286,7 @@ func (c *Carrier) Archive(ctx context.Context, day Day, keep bool) (done Archive
 	done.Reused = m != nil
 	for {
 		if m == nil {
-			if m, err = c.write(ctx, s, shape, day, keep); err != nil {
+			if m, err = c.write(ctx, s, shape, day); err != nil {
 				return done, err
 			}
 			if err := c.reach(StepWritten, where); err != nil {
@@ -431,7 +432,7 @@ func notBroken(err error) error {
 }
 
 // write makes a new archive of the day.
-func (c *Carrier) write(ctx context.Context, s OpenDay, shape Shape, day Day, prove bool) (*Manifest, error) {
+func (c *Carrier) write(ctx context.Context, s OpenDay, shape Shape, day Day) (*Manifest, error) {
 	source, err := s.Source(ctx)
 	if err != nil {
 		return nil, err
@@ -460,7 +461,7 @@ func (c *Carrier) write(ctx context.Context, s OpenDay, shape Shape, day Day, pr
 	}
 	var facts Facts
 	err = inPortions(writeRows, writeBytes, func(line func([]byte) error) (err error) {
-		facts, err = s.Read(ctx, shape, prove, line)
+		facts, err = s.Read(ctx, shape, line)
 		return err
 	}, func(lines [][]byte) error {
 		for _, line := range lines {
@@ -474,7 +475,7 @@ func (c *Carrier) write(ctx context.Context, s OpenDay, shape Shape, day Day, pr
 	if err != nil {
 		return nil, err
 	}
-	if prove && facts.Total != w.total {
+	if facts.Total != w.total {
 		return nil, &BrokenError{m.Name(), "the rows that were read do not match the count and hash of Postgres"}
 	}
 	m.Files, m.Rows, m.Hash = append(m.Files, w.files...), w.total.Rows, w.total.Hash()

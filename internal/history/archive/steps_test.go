@@ -14,6 +14,7 @@ type stepping struct {
 	OpenDay
 	where   Location
 	lines   []string
+	hashed  []string // that Postgres hashed for Read; nil: lines
 	left    *Left
 	unread  error // of left
 	dropped bool
@@ -32,11 +33,14 @@ func (s *stepping) Shape(context.Context) (Shape, error) { return Shape{Columns:
 
 func (s *stepping) Source(context.Context) (Source, error) { return Source{ID: "abcdef"}, nil }
 
-func (s *stepping) Read(_ context.Context, _ Shape, _ bool, each func(line []byte) error) (Facts, error) {
+func (s *stepping) Read(_ context.Context, _ Shape, each func(line []byte) error) (Facts, error) {
 	for _, line := range s.lines {
 		if err := each([]byte(line)); err != nil {
 			return Facts{}, err
 		}
+	}
+	if s.hashed != nil {
+		return Facts{Total: totalOf(s.hashed...)}, nil
 	}
 	return Facts{Total: totalOf(s.lines...)}, nil
 }
@@ -87,6 +91,25 @@ func TestCarrier_StopsBetweenSteps(t *testing.T) {
 				t.Errorf("%+v, %v, asked at %v", done, err, asked)
 			}
 		})
+	}
+}
+
+// An archive is of the rows that Postgres hashed. One whose lines are others is none, and nothing is taken out.
+func TestArchive_WritesWhatPostgresHashed(t *testing.T) {
+	t.Parallel()
+	day, shelf := dayNamed(t, "2026-03-04"), Dir(t.TempDir())
+	lines := fewLines(5)
+	hashed := slices.Clone(lines)
+	hashed[3] = lines[2] // as many rows
+	table := &stepping{where: Attached, lines: lines, hashed: hashed}
+	c := Carrier{Table: table, Shelf: shelf, By: "desk", Docket: "test", Now: time.Now}
+	_, err := c.Archive(t.Context(), day, false)
+	broken, is := errors.AsType[*BrokenError](err)
+	if !is || !strings.Contains(broken.Problem, "do not match the count and hash of Postgres") || table.dropped {
+		t.Fatalf("%v, dropped %v", err, table.dropped)
+	}
+	if all, err := Whole(t.Context(), shelf, "decision_logs", &day); err != nil || len(all) > 0 {
+		t.Errorf("%d archives, %v", len(all), err)
 	}
 }
 

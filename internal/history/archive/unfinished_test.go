@@ -206,8 +206,8 @@ type refusing struct{ *stepping }
 
 func (r refusing) Open(context.Context, Day) (OpenDay, error) { return r, nil }
 
-func (r refusing) Read(ctx context.Context, shape Shape, prove bool, each func([]byte) error) (Facts, error) {
-	facts, err := r.stepping.Read(ctx, shape, prove, each)
+func (r refusing) Read(ctx context.Context, shape Shape, each func([]byte) error) (Facts, error) {
+	facts, err := r.stepping.Read(ctx, shape, each)
 	return facts, errors.Join(err, errRefused)
 }
 

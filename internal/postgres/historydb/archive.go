@@ -315,8 +315,9 @@ type archiveDay struct {
 	table string // quoted; empty until Where found it
 	oid   uint32
 	fresh map[lateLine]int64 // late decisions that no earlier archive has
+	seen  *seenRows          // by the last Read that came to its end; nil: there was none
 
-	second *pgx.Conn   // helps to load; nil: there is none yet
+	second *pgx.Conn   // helps to read and to load; nil: there is none yet
 	alone  bool        // a second one could not be opened
 	some   atomic.Bool // the table has some of the rows that are loaded
 	mu     sync.Mutex

@@ -147,7 +147,7 @@ func (d *letterDay) Waiting(ctx context.Context) (n int64, err error) {
 
 // Read hands out the letters of the day that are in no archive.
 func (d *letterDay) Read(ctx context.Context, each func(line []byte) error) error {
-	out := &binaryRows{each: each}
+	out := &binaryRows{each: func(columns [][]byte) error { return each(columns[0]) }}
 	_, err := d.conn.PgConn().CopyTo(ctx, out, `COPY (SELECT convert_to(`+letterLineSQL+`, 'UTF8') FROM dead_letters d JOIN dead_letter_groups g USING (group_id) WHERE `+ledgerdb.OnlyCopySQL+
 		` AND d.changed_at >= '`+d.day.Format(time.RFC3339)+`' AND d.changed_at < '`+d.day.Next().Format(time.RFC3339)+`' ORDER BY d.dead_letter_id) TO STDOUT (FORMAT binary)`)
 	if out.refused != nil {

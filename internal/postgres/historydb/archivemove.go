@@ -210,7 +210,7 @@ func (d *archiveDay) Drop(ctx context.Context, shape archive.Shape, want archive
 		if _, err := tx.Exec(ctx, archiveHoldSQL); err != nil {
 			return err
 		}
-		have, err := d.sum(ctx, shape)
+		have, err := d.now(ctx, shape)
 		if equal = have == want; err != nil || !equal {
 			return err
 		}

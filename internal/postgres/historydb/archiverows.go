@@ -7,7 +7,6 @@ import (
 	"math/big"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -167,13 +166,22 @@ func (s *scanTotal) into() []any {
 func (s *scanTotal) total() (archive.Total, error) {
 	t := archive.Total{Rows: s.rows}
 	for i, text := range s.sums {
-		n, ok := new(big.Int).SetString(text, 10)
-		if !ok {
-			return t, errclass.As(&db.AnswerError{Problem: "a sum is no number"}, errclass.CodeProtocol)
+		n, err := modulo(text)
+		if err != nil {
+			return t, err
 		}
-		t.Sum[i] = n.And(n, wordMask).Uint64()
+		t.Sum[i] = n
 	}
 	return t, nil
+}
+
+// modulo takes a sum of the server modulo 2^64.
+func modulo(sum string) (uint64, error) {
+	n, ok := new(big.Int).SetString(sum, 10)
+	if !ok {
+		return 0, errclass.As(&db.AnswerError{Problem: "a sum is no number"}, errclass.CodeProtocol)
+	}
+	return n.And(n, wordMask).Uint64(), nil
 }
 
 // wordMask takes a number modulo 2^64, as two's complement has it for negative ones.
@@ -192,34 +200,37 @@ func (d *archiveDay) sum(ctx context.Context, shape archive.Shape) (archive.Tota
 	}
 	// Postgres hashes each row. Adding the hashes up costs it as much again, so that is done here.
 	var t archive.Total
-	out := &binaryRows{each: func(hash []byte) error {
-		if len(hash) != sha256.Size {
-			return errclass.As(&db.AnswerError{Problem: "a hash has another length"}, errclass.CodeProtocol)
-		}
-		t.AddHash([sha256.Size]byte(hash))
-		return nil
-	}}
+	out := &binaryRows{each: func(columns [][]byte) error { return addHash(&t, columns[0]) }}
 	line, from := d.lines(columns, false)
 	all := `COPY (SELECT sha256(convert_to(` + line + `, 'UTF8')) FROM ` + from
 	if !slices.ContainsFunc(columns, isHash) {
-		err = d.copyOut(ctx, out, all+`) TO STDOUT (FORMAT binary)`)
+		err = copyOut(ctx, d.conn, out, all+`) TO STDOUT (FORMAT binary)`)
 		return t, err
 	}
 	// Postgres may read the table with several workers where no payload needs a twin. The others are told as NULL, and are few.
 	line, from = d.lines(columns, true)
 	others := false
 	out.null = func() { others = true }
-	err = d.copyOut(ctx, out, `COPY (SELECT CASE WHEN d.raw_sha256 IS NOT NULL THEN sha256(convert_to(`+line+`, 'UTF8')) END FROM `+from+`) TO STDOUT (FORMAT binary)`)
+	err = copyOut(ctx, d.conn, out, `COPY (SELECT CASE WHEN d.raw_sha256 IS NOT NULL THEN sha256(convert_to(`+line+`, 'UTF8')) END FROM `+from+`) TO STDOUT (FORMAT binary)`)
 	if err != nil || !others {
 		return t, err
 	}
-	err = d.copyOut(ctx, &binaryRows{each: out.each}, all+` WHERE d.raw_sha256 IS NULL) TO STDOUT (FORMAT binary)`)
+	err = copyOut(ctx, d.conn, &binaryRows{each: out.each}, all+` WHERE d.raw_sha256 IS NULL) TO STDOUT (FORMAT binary)`)
 	return t, err
 }
 
+// addHash counts a row by the hash that the server sent.
+func addHash(t *archive.Total, hash []byte) error {
+	if len(hash) != sha256.Size {
+		return errclass.As(&db.AnswerError{Problem: "a hash has another length"}, errclass.CodeProtocol)
+	}
+	t.AddHash([sha256.Size]byte(hash))
+	return nil
+}
+
 // copyOut passes the rows of a COPY in binary, which has to come to its end.
-func (d *archiveDay) copyOut(ctx context.Context, out *binaryRows, sql string) error {
-	_, err := d.conn.PgConn().CopyTo(ctx, out, sql)
+func copyOut(ctx context.Context, conn *pgx.Conn, out *binaryRows, sql string) error {
+	_, err := conn.PgConn().CopyTo(ctx, out, sql)
 	if out.refused != nil {
 		return out.refused
 	}
@@ -229,52 +240,12 @@ func (d *archiveDay) copyOut(ctx context.Context, out *binaryRows, sql string) e
 	return err
 }
 
-// Read hands out all rows in one snapshot.
-func (d *archiveDay) Read(ctx context.Context, shape archive.Shape, prove bool, each func(line []byte) error) (archive.Facts, error) {
-	var facts archive.Facts
-	columns, err := carried(ctx, d.conn, d.oid, shape.Columns)
-	if err != nil {
-		return facts, d.of.failed("read the columns", err)
-	}
-	if _, err := d.conn.Exec(ctx, `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`); err != nil {
-		return facts, d.of.failed("read the day", err)
-	}
-	defer func() { _, _ = d.conn.Exec(ctx, db.RollbackSQL) }() // an error shows at the next statement
-	if _, err := d.conn.Exec(ctx, readsOnlySQL); err != nil {
-		return facts, d.of.failed("read the day", err)
-	}
-	rows, err := d.measure(ctx, columns)
-	if err != nil {
-		return facts, d.of.failed("read the day", err)
-	}
-	facts.FirstTS, facts.LastTS = rows.firstText, rows.lastText
-	line, table := d.lines(columns, rows.plain)
-	for _, s := range rows.slices(d.day, d.of.sliced) {
-		out := &binaryRows{each: each}
-		err := d.copyOut(ctx, out, `COPY (SELECT convert_to(`+line+`, 'UTF8') FROM `+table+
-			` WHERE ts >= '`+s.from.Format(time.RFC3339Nano)+`' AND ts < '`+s.to.Format(time.RFC3339Nano)+`' ORDER BY ts, decision_id COLLATE "C") TO STDOUT (FORMAT binary)`)
-		if out.refused != nil {
-			return facts, out.refused
-		}
-		if err != nil {
-			return facts, d.of.failed("read the day", err)
-		}
-	}
-	if !prove {
-		return facts, nil
-	}
-	if _, err := d.conn.Exec(ctx, workersSQL, rows.workers); err != nil {
-		return facts, d.of.failed("count and hash the day", err)
-	}
-	facts.Total, err = d.sum(ctx, shape)
-	return facts, d.of.failed("count and hash the day", err)
-}
-
-// binaryRows takes binary COPY of one bytea column apart.
+// binaryRows takes binary COPY apart.
 type binaryRows struct {
-	each    func([]byte) error
-	null    func() // is called for a row that is NULL; nil: such a row is an error
+	each    func(columns [][]byte) error
+	null    func() // is called for a row whose column is NULL; nil: such a row is an error
 	rest    []byte
+	columns [][]byte
 	begun   bool
 	ended   bool
 	refused error // by each
@@ -301,27 +272,45 @@ func (r *binaryRows) Write(b []byte) (int, error) {
 			r.ended = true
 			break
 		}
-		if len(left) < 6 {
+		behind, whole, null := r.row(left)
+		if !whole {
 			break
 		}
-		n := int(int32(binary.BigEndian.Uint32(left[2:])))
-		if n < 0 && r.null != nil {
+		at += behind
+		switch {
+		case !null:
+			r.refused = r.each(r.columns)
+		case r.null != nil:
 			r.null()
-			at += 6
-			continue
-		}
-		if n < 0 {
+		default:
 			r.refused = errclass.As(&db.AnswerError{Problem: "a row is NULL"}, errclass.CodeProtocol)
+		}
+		if r.refused != nil {
 			return 0, r.refused
 		}
-		if len(left) < 6+n {
-			break
-		}
-		if r.refused = r.each(left[6 : 6+n]); r.refused != nil {
-			return 0, r.refused
-		}
-		at += 6 + n
 	}
 	r.rest = append(r.rest[:0], r.rest[at:]...)
 	return len(b), nil
+}
+
+// row finds the columns of the row that begins b, and where it ends. It is not whole if b has only a part of it.
+func (r *binaryRows) row(b []byte) (behind int, whole, null bool) {
+	r.columns = r.columns[:0]
+	at := 2
+	for range binary.BigEndian.Uint16(b) {
+		if len(b) < at+4 {
+			return 0, false, false
+		}
+		n := int(int32(binary.BigEndian.Uint32(b[at:])))
+		if at += 4; n < 0 {
+			null = true
+			continue
+		}
+		if len(b) < at+n {
+			return 0, false, false
+		}
+		r.columns = append(r.columns, b[at:at+n])
+		at += n
+	}
+	return at, true, null
 }

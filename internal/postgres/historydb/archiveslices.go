@@ -11,8 +11,8 @@ import (
 const (
 	// sortingSQL gives a sort this much memory, if the server gives less.
 	sortingSQL = `SELECT set_config('jit', 'off', true), CASE WHEN pg_size_bytes(current_setting('work_mem')) < pg_size_bytes($1) THEN set_config('work_mem', $1, true) END`
-	// workersSQL says how many processes help to read. Several of them take a tenth more of the processor to read sorted rows.
-	workersSQL = `SELECT set_config('max_parallel_workers_per_gather', $1, true)`
+	// aloneSQL has one process read. Several of them take a tenth more of the processor to read sorted rows.
+	aloneSQL = `SELECT set_config('max_parallel_workers_per_gather', '0', true)`
 	// slicedSQL tells whether an index finds the rows between two times.
 	slicedSQL = `
 SELECT EXISTS (SELECT FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am m ON m.oid = c.relam JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
@@ -34,9 +34,8 @@ type dayRows struct {
 	bytes               int64
 	first, last         *time.Time
 	firstText, lastText string
-	workers             string // that may help by the server's setting
-	plain               bool   // no payload needs a twin
-	found               bool   // an index finds rows by their time
+	plain               bool // no payload needs a twin
+	found               bool // an index finds rows by their time
 }
 
 // measure looks at all rows of the day, and prepares the transaction for reading them in slices.
@@ -45,9 +44,9 @@ func (d *archiveDay) measure(ctx context.Context, columns []archiveColumn) (r da
 	if slices.ContainsFunc(columns, isHash) {
 		plain = `count(raw_sha256) = count(*)`
 	}
-	err = d.conn.QueryRow(ctx, `SELECT pg_relation_size($1::oid), current_setting('max_parallel_workers_per_gather'), min(ts), max(ts),
+	err = d.conn.QueryRow(ctx, `SELECT pg_relation_size($1::oid), min(ts), max(ts),
 		coalesce(to_json(min(ts))#>>'{}', ''), coalesce(to_json(max(ts))#>>'{}', ''), `+plain+` FROM `+d.table, d.oid).
-		Scan(&r.bytes, &r.workers, &r.first, &r.last, &r.firstText, &r.lastText, &r.plain)
+		Scan(&r.bytes, &r.first, &r.last, &r.firstText, &r.lastText, &r.plain)
 	if err == nil {
 		err = d.conn.QueryRow(ctx, slicedSQL, d.oid).Scan(&r.found)
 	}
@@ -55,7 +54,7 @@ func (d *archiveDay) measure(ctx context.Context, columns []archiveColumn) (r da
 		_, err = d.conn.Exec(ctx, sortingSQL, sliceMemory)
 	}
 	if err == nil {
-		_, err = d.conn.Exec(ctx, workersSQL, "0")
+		_, err = d.conn.Exec(ctx, aloneSQL)
 	}
 	return r, err
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"docket/internal/history/archive"
@@ -52,6 +53,68 @@ func TestArchive_Slices(t *testing.T) {
 				t.Errorf("%+v", r)
 			}
 		})
+	}
+}
+
+// TestArchive_OneSessionDoes: a day is read as two sessions read it if the server has no room for the second.
+func TestArchive_OneSessionDoes(t *testing.T) {
+	t.Parallel()
+	a := old(t)
+	a.settle()
+	a.rows(1, 1500)
+	read := func(alone bool) (lines []string, facts archive.Facts) {
+		t.Helper()
+		day, err := a.c.Table.(*historydb.Archives).Sliced(8192).Open(t.Context(), a.day)
+		check(t, err)
+		defer day.Close()
+		if alone {
+			historydb.Alone(day)
+		}
+		_, err = day.Where(t.Context())
+		check(t, err)
+		shape, err := day.Shape(t.Context())
+		check(t, err)
+		facts, err = day.Read(t.Context(), shape, func(line []byte) error {
+			lines = append(lines, string(line))
+			return nil
+		})
+		check(t, err)
+		if historydb.Together(day) == alone {
+			t.Fatalf("alone: %v, and not so", alone)
+		}
+		return lines, facts
+	}
+	one, factsOfOne := read(true)
+	two, factsOfTwo := read(false)
+	if len(one) != 1500 || !slices.Equal(one, two) || factsOfOne != factsOfTwo {
+		t.Errorf("%d and %d lines, %+v and %+v", len(one), len(two), factsOfOne, factsOfTwo)
+	}
+}
+
+// TestArchive_RefusedWhileTwoRead: whoever is passed the rows may refuse one, which ends both sessions.
+func TestArchive_RefusedWhileTwoRead(t *testing.T) {
+	t.Parallel()
+	a := old(t)
+	a.settle()
+	a.rows(1, 1500)
+	for _, at := range []int{1, 700, 1500} {
+		day, err := a.c.Table.(*historydb.Archives).Sliced(8192).Open(t.Context(), a.day)
+		check(t, err)
+		_, err = day.Where(t.Context())
+		check(t, err)
+		shape, err := day.Shape(t.Context())
+		check(t, err)
+		full, n := errors.New("the shelf is full"), 0
+		_, err = day.Read(t.Context(), shape, func([]byte) error {
+			if n++; n == at {
+				return full
+			}
+			return nil
+		})
+		if !errors.Is(err, full) || n != at {
+			t.Errorf("refused at row %d of %d: %v", n, at, err)
+		}
+		day.Close()
 	}
 }
 

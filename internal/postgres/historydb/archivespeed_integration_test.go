@@ -3,10 +3,11 @@
 package historydb_test
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/json"
+	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"syscall"
 	"testing"
@@ -84,18 +85,22 @@ func BenchmarkArchive_Day(b *testing.B) {
 		b.ReportMetric(float64((serverCPU(b)-used).Microseconds())/float64(n), "server-us/restored")
 		b.ReportMetric(float64((programCPU(b)-own).Microseconds())/float64(n), "program-us/restored")
 	}
-	var text bytes.Buffer
+	text, err := os.Create(filepath.Join(b.TempDir(), "copied"))
+	check(b, err)
+	defer func() { _ = text.Close() }()
 	used := serverCPU(b)
 	start = time.Now()
-	_, err = conn.PgConn().CopyTo(b.Context(), &text, "COPY (SELECT * FROM decision_logs) TO STDOUT")
+	_, err = conn.PgConn().CopyTo(b.Context(), text, "COPY (SELECT * FROM decision_logs) TO STDOUT")
 	check(b, err)
 	b.ReportMetric(float64(n)/time.Since(start).Seconds(), "copied-out/s")
 	b.ReportMetric(float64((serverCPU(b)-used).Microseconds())/float64(n), "server-us/copied-out")
+	_, err = text.Seek(0, io.SeekStart)
+	check(b, err)
 	_, err = conn.Exec(b.Context(), "CREATE TABLE copied (LIKE decision_logs INCLUDING ALL)")
 	check(b, err)
 	used = serverCPU(b)
 	start = time.Now()
-	_, err = conn.PgConn().CopyFrom(b.Context(), &text, "COPY copied FROM STDIN")
+	_, err = conn.PgConn().CopyFrom(b.Context(), text, "COPY copied FROM STDIN")
 	check(b, err)
 	b.ReportMetric(float64(n)/time.Since(start).Seconds(), "copied-in/s")
 	b.ReportMetric(float64((serverCPU(b)-used).Microseconds())/float64(n), "server-us/copied-in")

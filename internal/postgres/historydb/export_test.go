@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"docket/internal/history/archive"
 	"docket/internal/history/complete"
 	"docket/internal/history/reader"
 )
@@ -39,6 +40,22 @@ func (a *Archives) Sliced(bytes int64) *Archives {
 	a.sliced = bytes
 	return a
 }
+
+// Unchanged reports whether a day surely has the rows that were read last. With misread one row of these was read twice, and another
+// one was not.
+func Unchanged(ctx context.Context, day archive.OpenDay, shape archive.Shape, misread bool) (bool, error) {
+	d := day.(*archiveDay)
+	if misread {
+		d.seen.names++
+	}
+	return d.unchanged(ctx, shape)
+}
+
+// Alone has a day be read and loaded by one session, as where the server has no room for a second one.
+func Alone(day archive.OpenDay) { day.(*archiveDay).alone = true }
+
+// Together reports whether two sessions read a day.
+func Together(day archive.OpenDay) bool { return day.(*archiveDay).second != nil }
 
 // Within sets how long writers may wait for one count.
 func (a *Archives) Within(d time.Duration) *Archives {

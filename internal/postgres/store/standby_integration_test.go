@@ -144,7 +144,7 @@ func archivedLine(t *testing.T, db *store.Store, day archive.Day) (columns []arc
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Read(t.Context(), shape, false, func(l []byte) error { line = string(l); return nil }); err != nil {
+	if _, err := s.Read(t.Context(), shape, func(l []byte) error { line = string(l); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	return shape.Columns, line

@@ -130,7 +130,7 @@ func (t *table) Source(context.Context) (archive.Source, error) {
 
 func (t *table) Settle(context.Context) error { return nil }
 
-func (t *table) Read(_ context.Context, _ archive.Shape, _ bool, each func(line []byte) error) (archive.Facts, error) {
+func (t *table) Read(_ context.Context, _ archive.Shape, each func(line []byte) error) (archive.Facts, error) {
 	var facts archive.Facts
 	for i, d := range t.rows {
 		line := Line(d)
