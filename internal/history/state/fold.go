@@ -101,7 +101,7 @@ func (f *Fold) Size() int { return f.size }
 func (f *Fold) Add(d *Decision) {
 	f.Gather(Row{
 		Subject: []byte(d.Subject), Path: []byte(d.Path), ID: []byte(d.ID), Time: d.Time.UnixMicro(), StoredAt: d.StoredAt.UnixMicro(),
-		Said: &Said{d.Verdict, d.Revision, d.Hash()},
+		Said: &Said{d.Verdict, d.Revision, d.Hash()}, Left: d.Left,
 	})
 	f.Settle()
 }
@@ -124,7 +124,7 @@ func (f *Fold) hold(s *folded, r Row) {
 	if s.held == 0 {
 		f.touched = append(f.touched, s)
 	}
-	f.held = append(roomier(f.held), held{order{r.StoredAt, r.Time, string(r.ID)}, r.Said, s.held})
+	f.held = append(roomier(f.held), held{order{r.StoredAt, r.Time, string(r.ID)}, r.Said, s.held, r.Left})
 	s.held = int32(len(f.held)) //nolint:gosec // a span has fewer
 }
 
@@ -195,7 +195,9 @@ func (f *Fold) settle(s *folded) {
 	all := f.inOrder(s)
 	s.held = 0
 	for i := range all {
-		s.path.count(&all[i])
+		if !all[i].left { // it may be old news
+			s.path.count(&all[i])
+		}
 	}
 	switch {
 	case s == s.path.stateless:
@@ -206,7 +208,7 @@ func (f *Fold) settle(s *folded) {
 	}
 	for i := range all {
 		h := &all[i]
-		d := Decision{Key: s.Key, Version: h.version(), Verdict: h.said.Verdict, Revision: h.said.Revision, StoredAt: micro(h.storedAt)}
+		d := Decision{Key: s.Key, Version: h.version(), Verdict: h.said.Verdict, Revision: h.said.Revision, StoredAt: micro(h.storedAt), Left: h.left}
 		effect, flip := s.apply(&d, h.said.Hash)
 		s.changed = s.changed || effect != Repeated
 		s.moved = s.moved || effect != Repeated && effect != Same
@@ -337,6 +339,7 @@ type Row struct {
 	Subject, Path, ID []byte
 	Time, StoredAt    int64 // microseconds since 1970
 	Said              *Said
+	Left              bool // as in [Decision]
 }
 
 // skip says why a decision has no state; empty: it has one.
@@ -366,6 +369,7 @@ type held struct {
 	order
 	said *Said
 	next int32 // of the same key, as in [folded]
+	left bool
 }
 
 // order is the order of storing: by the time of storing, and by version within the same.

@@ -37,6 +37,8 @@ type Decision struct {
 	Revision string // of the bundles, as in explanations; empty: none
 	Answer   string // the rest of the answer, such as a hash of its result; empty: the verdict says all
 	StoredAt time.Time
+	// Left says that its day had left the table when it was stored. So it may be one that the state had before.
+	Left bool
 }
 
 // Hash is that of verdict, revision and answer.
@@ -59,7 +61,7 @@ type State struct {
 	Hash      Hash
 	Since     Version   // the first decision with this verdict, as far as the order of storing tells
 	LastSeen  time.Time // of the newest decision
-	Decisions int64     // all of them, late ones included
+	Decisions int64     // all of them, late ones included; one of a day that had left the table only if it was newer than Version
 	Version   Version   // the newest decision
 	Before    *Before   // nil: none is known
 	Late      int64     // late decisions with another verdict after Since, which is doubtful then
@@ -111,11 +113,13 @@ func (s *State) apply(d *Decision, hash Hash) (effect Effect, flip *Flip) {
 	if d.Version == s.Version || d.Version == s.Since || s.Before != nil && d.Version == s.Before.Version {
 		return Repeated, nil
 	}
-	order := d.Version.Compare(s.Version)
-	s.Decisions++
-	if order < 0 {
+	if d.Version.Compare(s.Version) < 0 {
+		if !d.Left {
+			s.Decisions++
+		}
 		return Obsolete, s.late(d)
 	}
+	s.Decisions++
 	effect = Same
 	if d.Verdict != s.Verdict {
 		effect, flip = Flipped, s.flip(d, s.Version, s.Verdict, s.Revision)
@@ -138,6 +142,10 @@ func (s *State) late(d *Decision) *Flip {
 		return nil
 	case d.Version.Compare(s.Since) > 0:
 		if d.Verdict == s.Verdict {
+			return nil
+		}
+		if d.Left { // it may be counted, and its flip noted: once is enough for doubt
+			s.Late = max(s.Late, 1)
 			return nil
 		}
 		s.Late++

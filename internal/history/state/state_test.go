@@ -128,6 +128,44 @@ func TestFold_RepeatsKeepTheAnswer(t *testing.T) {
 	})
 }
 
+// A decision that is stored again after its day left the table changes nothing at all, even in a state that is marked.
+func TestFold_LeftDayAgainChangesNothing(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		all := some(t, 20)
+		if len(all) == 0 {
+			return
+		}
+		want, flips, _ := foldedIn(3, all)
+		again := rapid.SliceOf(rapid.SampledFrom(all)).Draw(t, "again")
+		for i := range again {
+			again[i].Left = true
+		}
+		got, gotFlips, _ := foldedIn(3, append(slices.Clone(all), again...))
+		if diff := cmp.Diff(want, got) + cmp.Diff(flips, gotFlips); diff != "" {
+			t.Fatalf("-once +again:\n%s", diff)
+		}
+	})
+}
+
+// A decision of a day that left may be new. Then it moves the state as each other does, but it tells no watcher.
+func TestFold_LeftDayIsNoNews(t *testing.T) {
+	t.Parallel()
+	f := New(nil, 9)
+	for i, v := range []verdict.Verdict{verdict.Allowed, verdict.Denied} {
+		d := decided("alice", i, "x", v, "r1")
+		d.Left = true
+		f.Add(&d)
+	}
+	states, _ := f.Changed()
+	if len(states) != 1 || states[0].Verdict != verdict.Denied || states[0].Decisions != 2 || len(f.Flips) != 1 {
+		t.Errorf("%+v, flips %+v", states, f.Flips)
+	}
+	if denials, rates := f.Denials(), f.Rates(); len(denials)+len(rates) > 0 {
+		t.Errorf("denials %+v, rates %+v", denials, rates)
+	}
+}
+
 func TestApply_NewestAgainChangesNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -153,6 +153,7 @@ type followRound struct {
 	fold        *state.Fold
 	next        time.Time // the end of the next span; zero: by the length of spans
 	unsure      bool      // a subject may be the text of an object or array
+	gone        days      // that had left the table when the portion was read
 }
 
 // run reads, folds and writes.
@@ -166,7 +167,7 @@ func (r *followRound) run(ctx context.Context) error {
 	if r.of.beforeWrite != nil {
 		r.of.beforeWrite()
 	}
-	return r.in(ctx, pgx.ReadWrite, func(ctx context.Context, tx pgx.Tx) error {
+	return r.in(ctx, writing, func(ctx context.Context, tx pgx.Tx) error {
 		mark, there, err := lockMark(ctx, tx)
 		if err != nil {
 			return err
@@ -184,9 +185,12 @@ func (r *followRound) run(ctx context.Context) error {
 	})
 }
 
+// writing is the transactions that move the mark. [followRound.portion] reads in one snapshot.
+var writing = pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
+
 // in runs do in a transaction with the limits of a round.
-func (r *followRound) in(ctx context.Context, mode pgx.TxAccessMode, do func(ctx context.Context, tx pgx.Tx) error) error {
-	return pgx.BeginTxFunc(ctx, r.of.db.Pool(), pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: mode}, func(tx pgx.Tx) error {
+func (r *followRound) in(ctx context.Context, mode pgx.TxOptions, do func(ctx context.Context, tx pgx.Tx) error) error {
+	return pgx.BeginTxFunc(ctx, r.of.db.Pool(), mode, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, stateLimitsSQL, string(db.Milliseconds(stateStatement))); err != nil {
 			return err
 		}
@@ -196,7 +200,7 @@ func (r *followRound) in(ctx context.Context, mode pgx.TxAccessMode, do func(ctx
 
 // begin reads the mark, and makes the fold if there is something to follow.
 func (r *followRound) begin(ctx context.Context) error {
-	return r.in(ctx, pgx.ReadWrite, func(ctx context.Context, tx pgx.Tx) (err error) {
+	return r.in(ctx, writing, func(ctx context.Context, tx pgx.Tx) (err error) {
 		var there bool
 		if r.mark, there, err = lockMark(ctx, tx); err != nil || !there {
 			r.Busy = err == nil

@@ -63,8 +63,17 @@ type querier interface {
 }
 
 // store stores some decisions of few subjects; many are older than others before them.
-func (w *stated) store(on querier, n int) (rows []state.Decision) {
+func (w *stated) store(on querier, n int) []state.Decision {
 	w.t.Helper()
+	rows := w.make(n)
+	for i := range rows {
+		w.insert(on, &rows[i])
+	}
+	return rows
+}
+
+// make makes what store stores.
+func (w *stated) make(n int) (rows []state.Decision) {
 	for range n {
 		w.n++
 		shape := w.random.IntN(3)
@@ -73,14 +82,51 @@ func (w *stated) store(on querier, n int) (rows []state.Decision) {
 			Version: state.Version{Time: w.from.Add(time.Duration(w.random.IntN(72*3600)) * time.Second).UTC(), ID: fmt.Sprint("s", w.n)}, Revision: []string{"main@r1", "main@r2"}[w.random.IntN(2)],
 			Verdict: []verdict.Verdict{verdict.Allowed, verdict.Denied, verdict.Undefined}[shape],
 		}
-		err := on.QueryRow(w.t.Context(), `INSERT INTO decision_logs (decision_id, ts, path, requested_by, allowed, bundles, raw, source_topic, source_partition, source_offset, source_index)
-			VALUES ($1, $2, $3, $4, $5::text::boolean, jsonb_build_object('main', jsonb_build_object('revision', $6::text)), $7::jsonb, 't', 0, 1, 0) RETURNING stored_at`,
-			d.ID, d.Time, d.Path, d.Subject+":4711", []any{"true", "false", nil}[shape], strings.TrimPrefix(d.Revision, "main@"), []string{`{"result":true}`, `{"result":false}`, `{}`}[shape]).Scan(&d.StoredAt)
-		check(w.t, err)
-		d.StoredAt = d.StoredAt.UTC()
 		rows = append(rows, d)
 	}
 	return rows
+}
+
+// insert stores one, and says when that was and whether its day had left.
+func (w *stated) insert(on querier, d *state.Decision) {
+	w.t.Helper()
+	var allowed, raw any
+	switch d.Verdict {
+	case verdict.Allowed:
+		allowed, raw = "true", `{"result":true}`
+	case verdict.Denied:
+		allowed, raw = "false", `{"result":false}`
+	default:
+		raw = `{}`
+	}
+	err := on.QueryRow(w.t.Context(), `INSERT INTO decision_logs (decision_id, ts, path, requested_by, allowed, bundles, raw, source_topic, source_partition, source_offset, source_index)
+		VALUES ($1, $2, $3, $4, $5::text::boolean, jsonb_build_object('main', jsonb_build_object('revision', $6::text)), $7::jsonb, 't', 0, 1, 0)
+		RETURNING stored_at, EXISTS (SELECT FROM decision_counts_left l WHERE l.day = date_trunc('day', ts, 'UTC'))`,
+		d.ID, d.Time, d.Path, d.Subject+":4711", allowed, strings.TrimPrefix(d.Revision, "main@"), raw).Scan(&d.StoredAt, &d.Left)
+	check(w.t, err)
+	d.StoredAt = d.StoredAt.UTC()
+}
+
+// again stores decisions of a day again that left the table, and others of it for the first time.
+func (w *stated) again(day archive.Day) (stored int) {
+	w.t.Helper()
+	for _, d := range slices.Clone(w.all) {
+		if archive.DayOf(d.Time) == day && w.random.IntN(2) == 0 {
+			stored++
+			if w.insert(w.other, &d); !d.Left {
+				w.t.Fatalf("%s is in the table", day)
+			}
+		}
+	}
+	if stored == 0 { // it had none, and did not leave
+		return 0
+	}
+	for _, d := range w.make(1 + w.random.IntN(6)) {
+		d.Time = day.Add(time.Duration(w.random.IntN(24*3600)) * time.Second)
+		w.insert(w.other, &d)
+		w.all = append(w.all, d)
+	}
+	return stored
 }
 
 // follow follows once. Sessions that were killed are no longer in the pool after it has seen their end, so it tries again.
@@ -244,6 +290,10 @@ func (w *stated) step(both []*historydb.States) string {
 	if w.random.IntN(2) == 0 {
 		w.follow(both[1])
 	}
+	if w.again(day) > 0 {
+		w.settled(both[0])
+		w.exact("decisions of a day that left")
+	}
 	if _, err := w.c.Restore(w.t.Context(), day); err != nil {
 		return fmt.Sprintf("archive %s", day)
 	}
@@ -292,7 +342,7 @@ func TestStates_GoOnWhileADayIsRead(t *testing.T) {
 	shape, err := day.Shape(t.Context())
 	check(t, err)
 	read := 0
-	_, err = day.Read(t.Context(), shape, false, func([]byte) error {
+	_, err = day.Read(t.Context(), shape, func([]byte) error {
 		if read++; read == 1 {
 			w.all = append(w.all, w.store(w.other, 5)...)
 			w.settled(s)

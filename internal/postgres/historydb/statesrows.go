@@ -132,7 +132,10 @@ func (r *followRound) portion(ctx context.Context, end time.Time) (whole bool, e
 	sql, args := r.statement(end, r.of.careful)
 	// Behind a gap nobody knows how many come, so fewer are read before the span is found to be too long.
 	most := min(max(4*r.of.last, r.of.cfg.Rows/8+1), r.of.cfg.Rows)
-	err = r.in(ctx, pgx.ReadOnly, func(ctx context.Context, tx pgx.Tx) error {
+	err = r.in(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(ctx context.Context, tx pgx.Tx) error {
+		if r.gone, err = r.of.left(ctx, tx); err != nil {
+			return err
+		}
 		n, skipped, err := r.read(ctx, tx, sql+` LIMIT `+strconv.Itoa(most+1), args...)
 		if err != nil {
 			return err
@@ -237,6 +240,7 @@ const (
 // read gathers rows, and returns how many they are and why some have no state.
 func (r *followRound) read(ctx context.Context, tx pgx.Tx, sql string, args ...any) (n int, skips map[string]int64, err error) {
 	by := r.of.cfg.Question.Subjects()
+	left := leftTimes{gone: r.gone}
 	rows, err := tx.Query(ctx, sql, append([]any{pgx.QueryExecModeDescribeExec}, args...)...) // which has rows in binary form
 	if err != nil {
 		return 0, nil, err
@@ -259,7 +263,7 @@ func (r *followRound) read(ctx context.Context, tx pgx.Tx, sql string, args ...a
 		if !okay || !finite {
 			return n, skips, errRowForm
 		}
-		if why := r.fold.Gather(state.Row{Subject: who, Path: v[atPath], ID: v[atID], Time: at, StoredAt: stored, Said: r.of.saidBy(v)}); why != "" {
+		if why := r.fold.Gather(state.Row{Subject: who, Path: v[atPath], ID: v[atID], Time: at, StoredAt: stored, Said: r.of.saidBy(v), Left: left.has(at)}); why != "" {
 			skips[why]++
 		}
 	}
