@@ -91,7 +91,7 @@ func TestArchive_OneSessionDoes(t *testing.T) {
 	}
 }
 
-// TestArchive_RefusedWhileTwoRead: whoever is passed the rows may refuse one, which ends both sessions.
+// TestArchive_RefusedWhileTwoRead: a row that the caller refuses ends both sessions.
 func TestArchive_RefusedWhileTwoRead(t *testing.T) {
 	t.Parallel()
 	a := old(t)
