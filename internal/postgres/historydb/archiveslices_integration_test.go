@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"docket/internal/history/archive"
 	"docket/internal/postgres/historydb"
@@ -74,8 +76,23 @@ func TestArchive_OneSessionDoes(t *testing.T) {
 		check(t, err)
 		shape, err := day.Shape(t.Context())
 		check(t, err)
+		var inside atomic.Int32
+		crowd := make(chan struct{}, 1)
 		facts, err = day.Read(t.Context(), shape, func(line []byte) error {
-			lines = append(lines, string(line))
+			defer inside.Add(-1)
+			if inside.Add(1) > 1 {
+				select {
+				case crowd <- struct{}{}:
+				default:
+				}
+				return errors.New("two sessions pass rows at once")
+			}
+			if lines = append(lines, string(line)); len(lines) == 1 {
+				select { // the other session has its rows long before
+				case <-crowd:
+				case <-time.After(time.Second):
+				}
+			}
 			return nil
 		})
 		check(t, err)
