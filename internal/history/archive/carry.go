@@ -50,7 +50,9 @@ type Shape struct {
 	LeftOut []Column
 }
 
-// equal reports whether rows of both have the same lines.
+// Equal reports whether rows of both have the same lines.
+func (s Shape) Equal(o Shape) bool { return s.equal(o.Columns) }
+
 func (s Shape) equal(columns []Column) bool {
 	if len(s.Columns) != len(columns) {
 		return false
@@ -346,6 +348,10 @@ func (c *Carrier) Archive(ctx context.Context, day Day, keep bool) (done Archive
 		}
 		done.Late, done.Reused, m = true, false, nil
 		c.tell(StepLate)
+		if shape, err = s.Shape(ctx); err != nil {
+			return done, err
+		}
+		done.LeftOut = shape.LeftOut
 	}
 }
 

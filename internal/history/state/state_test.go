@@ -148,7 +148,7 @@ func TestFold_LeftDayAgainChangesNothing(t *testing.T) {
 	})
 }
 
-// A decision of a day that left may be new. Then it moves the state as each other does, but it tells no watcher.
+// A decision of a day that left may be new. Then it moves the state as each other does, but counts for no denials and rates.
 func TestFold_LeftDayIsNoNews(t *testing.T) {
 	t.Parallel()
 	f := New(nil, 9)

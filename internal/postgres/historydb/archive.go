@@ -21,6 +21,8 @@ type Archives struct {
 	hurry  bool          // do not wait for the mark of the counts; tests have it
 	ahead  time.Duration // see [counting]
 	sliced int64         // bytes of the table that are read at once
+
+	beforeJoin func() // is called before a second session takes part in reading; tests have it
 }
 
 var _ archive.Table = (*Archives)(nil)

@@ -171,12 +171,25 @@ func (d *archiveDay) leave(ctx context.Context, counts, withoutStates bool) erro
 		if _, err := tx.Exec(ctx, archiveDetachSQL); err != nil {
 			return err
 		}
+		if err := d.same(ctx, tx); err != nil {
+			return err
+		}
 		err := d.complete(ctx, tx, counts, withoutStates)
 		if outOfTime(ctx, err) { // each of its statements has the limit of writers
 			return errLeavingSlow
 		}
 		return err
 	})
+}
+
+// same checks that the table which was taken out is the one that was read.
+func (d *archiveDay) same(ctx context.Context, tx pgx.Tx) error {
+	var oid *uint32
+	err := tx.QueryRow(ctx, `SELECT to_regclass($1)::oid`, d.leaving()).Scan(&oid)
+	if err == nil && (oid == nil || *oid != d.oid) {
+		err = &archive.CannotError{Why: "another table took the place of the day while it was archived", Do: "nothing was dropped: run docket archive --day again"}
+	}
+	return err
 }
 
 // complete checks that the states follow all of the day, which was taken out in tx, and counts the rest of it.
@@ -192,12 +205,15 @@ func (d *archiveDay) complete(ctx context.Context, tx pgx.Tx, counts, withoutSta
 	return d.countLeaving(ctx, tx)
 }
 
-// refused is failed for what may be an [archive.UncountedError] or an [archive.UnfollowedError].
+// refused is failed for what may be an [archive.UncountedError], an [archive.UnfollowedError] or an [archive.CannotError].
 func (d *archiveDay) refused(act string, err error) error {
 	if refused := (*archive.UncountedError)(nil); errors.As(err, &refused) {
 		return refused
 	}
 	if refused := (*archive.UnfollowedError)(nil); errors.As(err, &refused) {
+		return refused
+	}
+	if refused := (*archive.CannotError)(nil); errors.As(err, &refused) {
 		return refused
 	}
 	return d.of.failed(act, err)
@@ -210,6 +226,13 @@ func (d *archiveDay) Drop(ctx context.Context, shape archive.Shape, want archive
 		if _, err := tx.Exec(ctx, archiveHoldSQL); err != nil {
 			return err
 		}
+		if err := d.same(ctx, tx); err != nil {
+			return err
+		}
+		present, err := d.Shape(ctx)
+		if err != nil || !present.Equal(shape) {
+			return err // a column may be in no line
+		}
 		have, err := d.now(ctx, shape)
 		if equal = have == want; err != nil || !equal {
 			return err
@@ -220,5 +243,5 @@ func (d *archiveDay) Drop(ctx context.Context, shape archive.Shape, want archive
 		_, err = tx.Exec(ctx, archiveDropSQL)
 		return err
 	})
-	return equal && err == nil, d.of.failed("drop the day", err)
+	return equal && err == nil, d.refused("drop the day", err)
 }

@@ -14,24 +14,27 @@ import (
 )
 
 const (
-	snapshotSQL = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`
-	exportSQL   = `SELECT pg_export_snapshot()`
+	beginReadSQL = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`
+	exportSQL    = `SELECT pg_export_snapshot()`
+	// impatientSQL is for a session that another one waits for.
+	impatientSQL = `SELECT set_config('lock_timeout', '1s', true)`
 )
 
 // Read hands out all rows in one snapshot. Postgres hashes each line where it makes it.
 func (d *archiveDay) Read(ctx context.Context, shape archive.Shape, each func(line []byte) error) (archive.Facts, error) {
 	var facts archive.Facts
 	d.seen = nil
+	helped := d.helped(ctx)                                    // before there is a snapshot, as a pooler may take its time
+	defer func() { _, _ = d.conn.Exec(ctx, db.RollbackSQL) }() // an error shows at the next statement
+	// The lock is taken before the snapshot, so that both have the same columns.
+	for _, sql := range []string{beginReadSQL, d.shareSQL(), readsOnlySQL} {
+		if _, err := d.conn.Exec(ctx, sql); err != nil {
+			return facts, d.of.failed("read the day", err)
+		}
+	}
 	columns, err := carried(ctx, d.conn, d.oid, shape.Columns)
 	if err != nil {
 		return facts, d.of.failed("read the columns", err)
-	}
-	if _, err := d.conn.Exec(ctx, snapshotSQL); err != nil {
-		return facts, d.of.failed("read the day", err)
-	}
-	defer func() { _, _ = d.conn.Exec(ctx, db.RollbackSQL) }() // an error shows at the next statement
-	if _, err := d.conn.Exec(ctx, readsOnlySQL); err != nil {
-		return facts, d.of.failed("read the day", err)
 	}
 	rows, err := d.measure(ctx, columns)
 	if err != nil {
@@ -45,11 +48,14 @@ func (d *archiveDay) Read(ctx context.Context, shape archive.Shape, each func(li
 	line, table := d.lines(columns, rows.plain)
 	var parts []string
 	for _, s := range rows.slices(d.day, d.of.sliced) {
-		parts = append(parts, `COPY (SELECT line, sha256(line), name FROM (SELECT convert_to(`+line+`, 'UTF8') AS line, `+identitySQL+` AS name FROM `+table+
-			` WHERE ts >= '`+s.from.Format(time.RFC3339Nano)+`' AND ts < '`+s.to.Format(time.RFC3339Nano)+`' ORDER BY ts, decision_id COLLATE "C") AS l) TO STDOUT (FORMAT binary)`)
+		parts = append(parts, `SELECT line, sha256(line), name FROM (SELECT convert_to(`+line+`, 'UTF8') AS line, `+identitySQL+` AS name FROM `+table+
+			` WHERE ts >= '`+s.from.Format(time.RFC3339Nano)+`' AND ts < '`+s.to.Format(time.RFC3339Nano)+`' ORDER BY ts, decision_id COLLATE "C") AS l`)
 	}
 	sessions := []*pgx.Conn{d.conn}
-	if len(parts) > 1 && d.joined(ctx) {
+	if d.of.beforeJoin != nil {
+		d.of.beforeJoin()
+	}
+	if len(parts) > 1 && helped && d.joined(ctx, parts[1]) {
 		sessions = append(sessions, d.second)
 		defer func() { _, _ = d.second.Exec(ctx, db.RollbackSQL) }()
 	}
@@ -64,23 +70,31 @@ func (d *archiveDay) Read(ctx context.Context, shape archive.Shape, each func(li
 	return facts, nil
 }
 
-// joined reports whether the second session has the snapshot of the first one.
-func (d *archiveDay) joined(ctx context.Context) bool {
-	if !d.helped(ctx) {
-		return false
-	}
+// shareSQL keeps everybody from changing the columns of the day, and nobody from reading and writing it.
+func (d *archiveDay) shareSQL() string { return `LOCK TABLE ` + d.table + ` IN ACCESS SHARE MODE` }
+
+// joined reports whether the second session has the snapshot of the first one, and all locks that it needs for a part.
+//
+// It must not wait for a lock later. A change of the table waits for the first session, whose rows wait for those of the second. If
+// the second waited behind that change, all three would wait for ever, and the server would see no cycle.
+func (d *archiveDay) joined(ctx context.Context, part string) bool {
 	var snapshot string
 	if err := d.conn.QueryRow(ctx, exportSQL).Scan(&snapshot); err != nil || strings.ContainsAny(snapshot, `'\\`) {
 		return false // the transaction of the first session says it again
 	}
-	for _, sql := range []string{snapshotSQL, `SET TRANSACTION SNAPSHOT '` + snapshot + `'`, readsOnlySQL, aloneSQL} {
+	steps := []string{beginReadSQL, `SET TRANSACTION SNAPSHOT '` + snapshot + `'`, impatientSQL, d.shareSQL() + ` NOWAIT`, readsOnlySQL, aloneSQL,
+		`EXPLAIN ` + part} // locks the indexes, too
+	for _, sql := range steps {
 		if _, err := d.second.Exec(ctx, sql); err != nil {
 			_, _ = d.second.Exec(ctx, db.RollbackSQL)
 			return false
 		}
 	}
-	_, err := d.second.Exec(ctx, sortingSQL, sliceMemory)
-	return err == nil
+	if _, err := d.second.Exec(ctx, sortingSQL, sliceMemory); err != nil {
+		_, _ = d.second.Exec(ctx, db.RollbackSQL)
+		return false
+	}
+	return true
 }
 
 // inTurn reads parts one after the other, and passes their rows to each in that order. With two sessions the server sorts one part
@@ -112,7 +126,7 @@ func inTurn(ctx context.Context, sessions []*pgx.Conn, parts []string, each func
 			}
 			return each(columns)
 		}}
-		err = copyOut(ctx, conn, out, parts[i])
+		err = copyOut(ctx, conn, out, `COPY (`+parts[i]+`) TO STDOUT (FORMAT binary)`)
 		if err == nil && !passing { // it has no rows
 			err = turn()
 		}

@@ -15,17 +15,19 @@ import (
 	"docket/internal/postgres/db"
 )
 
-// archiveColumnsSQL are the columns of the table $1 in the order of decision_logs. Each has its name, its type and
-// whether it is computed. Behind these are its name quoted, the literal in front of its value in a line, and its name as a literal.
+// archiveColumnsSQL are the columns of the table $1 in the order of decision_logs. Each has its name, its type, its number, whether it
+// is computed, and whether its type came with Postgres. Behind these are its name quoted, the literal in front of its value in a line,
+// and its name as a literal.
 const archiveColumnsSQL = `
-SELECT a.attname, format_type(a.atttypid, a.atttypmod), a.attgenerated <> '', quote_ident(a.attname), quote_literal(to_json(a.attname::text)::text || ':'), quote_literal(a.attname)
+SELECT a.attname, format_type(a.atttypid, a.atttypmod), a.attnum, a.attgenerated <> '', a.atttypid < 16384, quote_ident(a.attname), quote_literal(to_json(a.attname::text)::text || ':'), quote_literal(a.attname)
   FROM pg_attribute a LEFT JOIN pg_attribute p ON p.attrelid = 'decision_logs'::regclass AND p.attname = a.attname AND NOT p.attisdropped
  WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped ORDER BY p.attnum, a.attnum`
 
 // archiveColumn is a column as SQL has it.
 type archiveColumn struct {
 	archive.Column
-	computed              bool
+	number                int16 // which no other column of the table has, nor had
+	computed, builtIn     bool
 	ident, label, literal string // quoted by the server
 }
 
@@ -36,7 +38,7 @@ func archiveColumns(ctx context.Context, conn *pgx.Conn, table uint32) ([]archiv
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (archiveColumn, error) {
 		var c archiveColumn
-		err := row.Scan(&c.Name, &c.Type, &c.computed, &c.ident, &c.label, &c.literal)
+		err := row.Scan(&c.Name, &c.Type, &c.number, &c.computed, &c.builtIn, &c.ident, &c.label, &c.literal)
 		return c, err
 	})
 }

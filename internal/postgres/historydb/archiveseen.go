@@ -20,14 +20,14 @@ import (
 const (
 	// identitySQL is a number for the identity of a row, which costs little.
 	identitySQL = `hashtextextended(decision_id, 0)`
-	// seenSQL is a transaction number of a snapshot: all that came before it had ended. NULL: the table is kept in a way of
-	// its own, so that its rows may tell of no transaction.
-	seenSQL = `
-SELECT CASE WHEN am.amname = 'heap' THEN pg_snapshot_xmin(pg_current_snapshot())::xid::text END FROM pg_class c LEFT JOIN pg_am am ON am.oid = c.relam WHERE c.oid = $1`
+	// seenSQL is a transaction number of a snapshot: all that came before it had ended, in every database of the server.
+	seenSQL = `SELECT pg_snapshot_xmin(pg_current_snapshot())::xid::text`
 	// unchangedSQL counts the rows of a table, and tells whether all of them were written before such a transaction. A row that is
-	// so old that its number is used again may seem to be written later, and never the other way round.
+	// so old that its number is used again may seem to be written later. It is never the other way round if the transaction is not
+	// that old. A table that is not kept as Postgres keeps tables may tell of no transaction.
 	unchangedSQL = `
-SELECT count(*), coalesce(sum(` + identitySQL + `), 0)::text, coalesce(min(age(xmin)) > age($1::text::xid), true) FROM %table%`
+SELECT count(*), coalesce(sum(` + identitySQL + `), 0)::text, coalesce(min(age(xmin)) > age($1::text::xid), true) AND age($1::text::xid) BETWEEN 0 AND 1000000000
+       AND EXISTS (SELECT FROM pg_class c JOIN pg_am am ON am.oid = c.relam WHERE c.oid = $2 AND am.amname = 'heap') FROM %table%`
 )
 
 // seenRows are the rows of a day as a snapshot had them.
@@ -42,19 +42,17 @@ type seenRows struct {
 // see begins to read what the snapshot of the present transaction has.
 func (d *archiveDay) see(ctx context.Context, columns []archiveColumn) (*seenRows, error) {
 	s := &seenRows{oid: d.oid, shape: columns}
-	var since *string
-	err := d.conn.QueryRow(ctx, seenSQL, d.oid).Scan(&since)
-	if err == nil && since != nil && !slices.ContainsFunc(columns, changesAlone) {
-		s.since = *since
+	if slices.ContainsFunc(columns, changesAlone) {
+		return s, nil
 	}
-	return s, err
+	return s, d.conn.QueryRow(ctx, seenSQL).Scan(&s.since)
 }
 
 // changesAlone reports whether values of a column can change their text while no row is written. Those of an enumeration do where a
 // label is renamed.
 func changesAlone(c archiveColumn) bool {
 	kind, _, _ := strings.Cut(c.Type, "(")
-	return !slices.Contains(steadyTypes, kind)
+	return !c.builtIn || !slices.Contains(steadyTypes, kind)
 }
 
 var steadyTypes = []string{
@@ -101,7 +99,7 @@ func (d *archiveDay) unchanged(ctx context.Context, shape archive.Shape) (bool, 
 	var rows int64
 	var sum string
 	var earlier bool
-	err = d.conn.QueryRow(ctx, strings.ReplaceAll(unchangedSQL, "%table%", d.table), pgx.QueryExecModeDescribeExec, s.since).Scan(&rows, &sum, &earlier)
+	err = d.conn.QueryRow(ctx, strings.ReplaceAll(unchangedSQL, "%table%", d.table), pgx.QueryExecModeDescribeExec, s.since, d.oid).Scan(&rows, &sum, &earlier)
 	if err != nil {
 		return false, err
 	}

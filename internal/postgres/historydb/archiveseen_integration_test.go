@@ -3,11 +3,28 @@
 package historydb_test
 
 import (
+	"errors"
 	"testing"
+	"time"
 
 	"docket/internal/history/archive"
 	"docket/internal/postgres/historydb"
 )
+
+// old waits until no transaction of the server is open that began before the rows were written. Other tests have some.
+func (a *archived) old() {
+	a.t.Helper()
+	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		var are bool
+		a.Query(a.t, `SELECT coalesce(min(age(xmin)) > age(pg_snapshot_xmin(pg_current_snapshot())::xid), true) FROM decision_logs`, &are)
+		if are {
+			return
+		}
+		if time.Now().After(deadline) {
+			a.t.Fatal("never: each transaction of the server began after the rows were written")
+		}
+	}
+}
 
 // TestArchive_SeesWhatChanged: a day is hashed again before it is dropped unless it surely has the rows that were read.
 func TestArchive_SeesWhatChanged(t *testing.T) {
@@ -33,6 +50,8 @@ func TestArchive_SeesWhatChanged(t *testing.T) {
 		"a row was written beside an older one":  {open: `SELECT pg_current_xact_id()`, before: `UPDATE decision_logs SET path = 'other' WHERE decision_id = 'd7'`, change: `COMMIT`},
 		"a column whose values have other texts": {before: `CREATE TYPE mood AS ENUM ('calm'); ALTER TABLE decision_logs ADD COLUMN mood mood DEFAULT 'calm'`, change: `ALTER TYPE mood RENAME VALUE 'calm' TO 'cold'`},
 		"a column is written anew":               {change: `ALTER TABLE decision_logs ALTER COLUMN price TYPE numeric(12, 4) USING 1.5`},
+		"two columns change their names":         {change: `ALTER TABLE decision_logs RENAME requested_by TO one; ALTER TABLE decision_logs RENAME path TO requested_by; ALTER TABLE decision_logs RENAME one TO path`},
+		"a column goes and comes again":          {change: `ALTER TABLE decision_logs DROP COLUMN f; ALTER TABLE decision_logs ADD COLUMN f float8 DEFAULT 7`},
 		"a row was read twice":                   {misread: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -47,6 +66,9 @@ func TestArchive_SeesWhatChanged(t *testing.T) {
 			}
 			if c.before != "" {
 				a.Exec(t, c.before)
+			}
+			if c.open == "" {
+				a.old()
 			}
 			day, err := a.c.Table.Open(t.Context(), a.day)
 			check(t, err)
@@ -79,6 +101,7 @@ func TestArchive_SeesNoVacuum(t *testing.T) {
 	a.settle()
 	a.rows(1, 50)
 	a.Exec(t, `VACUUM (FREEZE) decision_logs`)
+	a.old()
 	day, err := a.c.Table.Open(t.Context(), a.day)
 	check(t, err)
 	defer day.Close()
@@ -93,5 +116,70 @@ func TestArchive_SeesNoVacuum(t *testing.T) {
 		if same, err := historydb.Unchanged(t.Context(), day, shape, false); err != nil || !same {
 			t.Errorf("%s: %v, %v", vacuum, same, err)
 		}
+	}
+}
+
+// TestArchive_ChangedWhileItIsVerified: changes that an operator makes to a day between reading and dropping it are not lost.
+func TestArchive_ChangedWhileItIsVerified(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]string{
+		"two columns change their names": `ALTER TABLE decision_logs RENAME requested_by TO one; ALTER TABLE decision_logs RENAME path TO requested_by; ALTER TABLE decision_logs RENAME one TO path`,
+		"a column goes and comes again":  `ALTER TABLE decision_logs DROP COLUMN f; ALTER TABLE decision_logs ADD COLUMN f float8 DEFAULT 7`,
+		"a column comes with values":     `ALTER TABLE decision_logs ADD COLUMN team text; UPDATE decision_logs SET team = 'of ' || decision_id`,
+		"a column comes for all":         `ALTER TABLE decision_logs ADD COLUMN team text DEFAULT 'security'`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := old(t)
+			a.settle()
+			a.rows(1, 50)
+			a.old()
+			var changed string
+			a.c.Told = func(s archive.Step) {
+				if s == archive.StepVerified && changed == "" {
+					a.Exec(t, change)
+					changed = a.text()
+				}
+			}
+			if done := a.archive(false); !done.Dropped || !done.Late || done.Rows != 50 {
+				t.Fatalf("%+v", done)
+			}
+			if r := a.restore(); r.Stored != 50 || a.text() != changed {
+				t.Errorf("%+v, and the rows are not those that were dropped", r)
+			}
+		})
+	}
+}
+
+// TestArchive_AnotherTableInItsPlace: a table that takes the place of a day's partition is not dropped for the one that was read.
+func TestArchive_AnotherTableInItsPlace(t *testing.T) {
+	t.Parallel()
+	for name, at := range map[string]archive.Step{"before it is taken out": archive.StepVerified, "after that": archive.StepDetached} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := old(t)
+			a.settle()
+			a.rows(1, 50)
+			a.old()
+			a.c.Told = func(s archive.Step) {
+				switch {
+				case s != at:
+				case s == archive.StepDetached:
+					a.Exec(t, `ALTER TABLE decision_logs_leaving_20260304 RENAME TO kept; CREATE TABLE decision_logs_leaving_20260304 (LIKE kept INCLUDING ALL);
+						INSERT INTO decision_logs_leaving_20260304 (decision_id, ts, raw, source_topic, source_partition, source_offset, source_index) VALUES ('the only one', '2026-03-04 01:00Z', '{}', 't', 0, 0, 0)`)
+				default:
+					a.Exec(t, `ALTER TABLE decision_logs DETACH PARTITION decision_logs_p20260304; ALTER TABLE decision_logs_p20260304 RENAME TO kept; CREATE TABLE decision_logs_p20260304 (LIKE kept INCLUDING ALL);
+						INSERT INTO decision_logs_p20260304 (decision_id, ts, raw, source_topic, source_partition, source_offset, source_index) VALUES ('the only one', '2026-03-04 01:00Z', '{}', 't', 0, 0, 0);
+						ALTER TABLE decision_logs ATTACH PARTITION decision_logs_p20260304 FOR VALUES FROM ('2026-03-04 00:00Z') TO ('2026-03-05 00:00Z')`)
+				}
+			}
+			done, err := a.c.Archive(t.Context(), a.day, false)
+			if _, refused := errors.AsType[*archive.CannotError](err); !refused || done.Dropped {
+				t.Fatalf("%+v, %v", done, err)
+			}
+			var there int
+			a.Query(t, `SELECT count(*) FROM `+map[archive.Step]string{archive.StepVerified: "decision_logs_p20260304", archive.StepDetached: "decision_logs_leaving_20260304"}[at], &there)
+			same(t, there, 1)
+		})
 	}
 }

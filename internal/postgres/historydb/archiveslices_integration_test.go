@@ -135,6 +135,31 @@ func TestArchive_RefusedWhileTwoRead(t *testing.T) {
 	}
 }
 
+// TestArchive_NobodyWaitsForEver: somebody who wants the table for himself comes between the two sessions that read. He waits for the
+// first one. The second must not wait behind him, as the first one's rows wait for its own.
+func TestArchive_NobodyWaitsForEver(t *testing.T) {
+	t.Parallel()
+	a := old(t)
+	a.settle()
+	a.rows(1, 1500)
+	other := pgxConnect(t, a.URL)
+	got := make(chan error, 1)
+	table := a.c.Table.(*historydb.Archives).Sliced(8192)
+	table.BeforeJoin(func() {
+		go func() {
+			_, err := other.Exec(t.Context(), `BEGIN; LOCK TABLE decision_logs_p20260304 IN ACCESS EXCLUSIVE MODE; COMMIT`)
+			got <- err
+		}()
+		for waits := false; !waits && len(got) == 0; {
+			a.Query(t, `SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'decision_logs_p20260304'::regclass AND NOT granted)`, &waits)
+		}
+	})
+	if done := a.archive(true); done.Rows != 1500 {
+		t.Errorf("%+v", done)
+	}
+	check(t, <-got)
+}
+
 // TestArchive_RowsWithoutAHash: rows of an earlier release are hashed beside the others, and alone.
 func TestArchive_RowsWithoutAHash(t *testing.T) {
 	t.Parallel()

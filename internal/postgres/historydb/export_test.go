@@ -51,6 +51,9 @@ func Unchanged(ctx context.Context, day archive.OpenDay, shape archive.Shape, mi
 	return d.unchanged(ctx, shape)
 }
 
+// BeforeJoin has do be called before a second session takes part in reading a day.
+func (a *Archives) BeforeJoin(do func()) { a.beforeJoin = do }
+
 // Alone has a day be read and loaded by one session, as where the server has no room for a second one.
 func Alone(day archive.OpenDay) { day.(*archiveDay).alone = true }
 
