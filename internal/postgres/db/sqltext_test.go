@@ -16,7 +16,7 @@ import (
 var built = []string{
 	"schema/checkpartitions.go countStrays", // the name of a table that regclass quoted
 	// Names of columns and tables that the server quoted; the days of a COPY, which takes no parameters, are written from a date.
-	"historydb/archive.go strayDays", "historydb/archive.go sharedDays", "historydb/archiverows.go copyOut", "historydb/archiveslices.go measure", "historydb/archivestates.go statesBehind", "historydb/archiveload.go copiedAtOnce", "historydb/archiveload.go staged", "historydb/archiveload.go equal", "historydb/archiveload.go differing", "historydb/archivecount.go countBefore", "historydb/archivecount.go countLeaving", "historydb/archiveletters.go Read",
+	"historydb/archive.go strayDays", "historydb/archive.go sharedDays", "historydb/archiverows.go copyOut", "historydb/archiveread.go Read", "historydb/archiveread.go joined", "historydb/archiveseen.go unchanged", "historydb/archiveslices.go measure", "historydb/archivestates.go statesBehind", "historydb/archiveload.go copiedAtOnce", "historydb/archiveload.go staged", "historydb/archiveload.go equal", "historydb/archiveload.go differing", "historydb/archivecount.go countBefore", "historydb/archivecount.go countLeaving", "historydb/archiveletters.go Read",
 	// The name of the table, or of a day that was taken out, which the server quoted.
 	"historydb/countleft.go lateRows", "historydb/countleft.go back", "historydb/ways.go oldestBegin", "historydb/ways.go skip", "historydb/places.go places", "historydb/prefix.go beginning", "historydb/reader.go byID", "historydb/reader.go decisions",
 	"schema/partition.go swap", "schema/partition.go days", "store/transaction.go asked", "store/lookup.go look",
