@@ -10,9 +10,9 @@ type FS interface {
 	Prepare() (Info, error)
 	// Chmod sets the permissions of the directory itself.
 	Chmod(mode fs.FileMode) error
-	// Lock takes the exclusive lock file of that name without waiting. It returns ErrLocked if another process has
-	// it. Close releases it.
-	Lock(name string) (interface{ Close() error }, error)
+	// Lock takes the exclusive lock file of that name without waiting, and opens it for reading and for writing behind
+	// what was read. It returns ErrLocked if another process has it. Close releases it.
+	Lock(name string) (File, error)
 	// Create makes a new file (0600) for writing. It returns fs.ErrExist if the name is taken.
 	Create(name string) (File, error)
 	// Open opens for reading and never blocks on a FIFO or device.

@@ -83,7 +83,7 @@ func syncPath(dir string) error {
 
 func (o *osFS) Chmod(mode fs.FileMode) error { return o.root.Chmod(".", mode) }
 
-func (o *osFS) Lock(name string) (interface{ Close() error }, error) {
+func (o *osFS) Lock(name string) (File, error) {
 	f, err := o.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		f, err = o.open(name, os.O_RDWR)
@@ -98,7 +98,7 @@ func (o *osFS) Lock(name string) (interface{ Close() error }, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return f, nil
+	return osFile{f}, nil
 }
 
 func (o *osFS) Create(name string) (File, error) {

@@ -21,7 +21,8 @@ type Spool struct {
 	lim     limits
 	chunk   int // bytes published at a time
 	held    int // bytes of lines that stay in memory between the check of a file and its publishing
-	lock    interface{ Close() error }
+	lock    File
+	id      string // of the directory; empty: it could be neither read nor written
 	usage   *usage
 	counter atomic.Uint64
 
@@ -85,7 +86,12 @@ func (s *Spool) open() error {
 	if s.lock, err = s.fsys.Lock(lockName); err != nil {
 		return fmt.Errorf("lock: %w", err)
 	}
-	return s.sweep()
+	s.id = s.identity()
+	if err := s.sweep(); err != nil {
+		return err
+	}
+	s.usage.begin(time.Now())
+	return nil
 }
 
 // tighten makes a new directory, or one of the spool, private. It leaves others alone, because the setting may name a
@@ -122,6 +128,13 @@ func (s *Spool) emptyOrMine() (bool, error) {
 		err = nil
 	}
 	return len(names) == 0, errors.Join(err, dir.Close())
+}
+
+// Held returns the id of the spool's directory, and whether it may have records now. The number since rises with each change
+// of that. The id is empty if the disk failed. Held never waits for the disk.
+func (s *Spool) Held() (id string, since int64, holds bool) {
+	since, holds = s.usage.held()
+	return s.id, since, holds
 }
 
 // Stats returns the present counters. It never waits for the disk.

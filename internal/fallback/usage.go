@@ -30,6 +30,7 @@ type usage struct {
 	ages     ages
 	busy     map[string]struct{} // stems being appended, recovered or evicted
 	oversize []oversizeFile      // longest untried first
+	since    int64               // rises when the first file comes and when the last one goes
 }
 
 // oversizeFile is a file that is tried in separate rounds.
@@ -49,6 +50,22 @@ func (l *usage) snapshot() Stats {
 	st.Oldest = l.ages.oldest()
 	st.OversizeFiles = int64(len(l.oversize))
 	return st
+}
+
+// begin ends the first look at the directory. Its number is above those of earlier processes, as far as the clock tells.
+func (l *usage) begin(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.changed(now)
+}
+
+// changed is called with the lock held.
+func (l *usage) changed(now time.Time) { l.since = max(now.UnixMicro(), l.since+1) }
+
+func (l *usage) held() (since int64, holds bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.since, l.stats.Files > 0
 }
 
 // reserve claims room for an append; false if that exceeds limit.
@@ -79,7 +96,9 @@ func (l *usage) unreserve(size int64) {
 func (l *usage) add(f stem, size int64, records int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.stats.Files++
+	if l.stats.Files++; l.stats.Files == 1 {
+		l.changed(time.Now())
+	}
 	l.stats.Bytes += size
 	l.ages.add(f.unix)
 	if f.oversize() {
@@ -92,6 +111,9 @@ func (l *usage) add(f stem, size int64, records int) {
 func (l *usage) remove(f stem, size int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.stats.Files == 1 {
+		l.changed(time.Now())
+	}
 	l.stats.Files = max(0, l.stats.Files-1)
 	l.stats.Bytes = max(0, l.stats.Bytes-size)
 	l.ages.remove(f.unix)

@@ -61,6 +61,9 @@ type Assignment struct {
 	position  int64      // one past the last polled offset, -1 before any
 	start     int64      // the group's committed offset at the start, -1 if none
 	committed int64      // last committed here or found at the start, -1 if none
+	epoch     int32      // the leader's, of committed
+	tried     int64      // the last offset of which a commit was sent; -1: none
+	noted     string     // the note beside committed
 	end       int64      // one past the last readable offset, as last reported; -1 before that
 }
 
@@ -78,7 +81,7 @@ func newAssignment(base context.Context, s *session, topic string, partition int
 		session: s, topic: topic, partition: partition, member: member,
 		account: home.NewAccount(topic, partition),
 		done:    make(chan struct{}), commits: make(chan struct{}, 1), arrived: make(chan struct{}),
-		position: -1, start: -1, committed: -1, end: -1,
+		position: -1, start: -1, committed: -1, tried: -1, end: -1,
 	}
 	a.ctx, a.cancel = context.WithCancel(base)
 	a.leaving, a.leave = context.WithCancel(a.ctx)

@@ -164,7 +164,7 @@ func TestLost_EndsOnlyItsHandler(t *testing.T) {
 func TestCommit_NeverGoesBack(t *testing.T) {
 	t.Parallel()
 	a := newAssignment(t.Context(), lone(SourceConfig{}), "decision-logs", 0, "member")
-	a.startAt(20)
+	a.startAt(kgo.EpochOffset{Offset: 20})
 	records := []*kgo.Record{{Topic: "decision-logs", Offset: 9}}
 	a.account.Enter(records...)
 	b := a.account.Batch(records)

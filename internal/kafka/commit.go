@@ -59,11 +59,15 @@ func (a *Assignment) commitMarks(ctx context.Context) {
 	a.mu.Lock()
 	behind := reached.Offset() <= a.committed
 	a.mu.Unlock()
-	if behind || a.account.Open() > 0 {
-		return // the next batch commits it
-	}
 	ctx, cancel := context.WithTimeout(ctx, a.session.source.cfg.RequestTimeout)
 	defer cancel()
+	if behind {
+		a.renote(ctx)
+		return
+	}
+	if a.account.Open() > 0 {
+		return // the next batch commits it
+	}
 	_ = a.Commit(ctx, reached) // it logged the error, and is called again
 }
 
@@ -79,11 +83,14 @@ func (a *Assignment) commitUntil(ctx context.Context, at kgo.EpochOffset) error 
 
 	src, pause, began := a.session.source, commitPause, time.Now()
 	for try := 1; ; try++ {
-		err := a.commitOnce(ctx, at)
+		note := src.note()
+		err := a.commitOnce(ctx, at, note)
 		switch {
+		case src.notTaken(err):
+			continue
 		case err == nil:
 			a.mu.Lock()
-			a.committed = at.Offset
+			a.committed, a.epoch, a.noted = at.Offset, at.Epoch, note.text
 			a.forget(at.Offset)
 			a.mu.Unlock()
 			src.committed.Store(time.Now().UnixNano())
@@ -114,13 +121,17 @@ func (a *Assignment) commitUntil(ctx context.Context, at kgo.EpochOffset) error 
 
 // commitOnce sends one commit for the member that the partition was assigned to. After a silent rejoin the client has
 // a new member id, and another process may have owned the partition meanwhile.
-func (a *Assignment) commitOnce(ctx context.Context, at kgo.EpochOffset) error {
+func (a *Assignment) commitOnce(ctx context.Context, at kgo.EpochOffset, note note) error {
 	ctx = kgo.PreCommitFnContext(ctx, func(req *kmsg.OffsetCommitRequest) error {
 		if req.MemberID != a.member {
 			return errFenced
 		}
+		note.into(req)
 		return nil
 	})
+	a.mu.Lock()
+	a.tried = max(a.tried, at.Offset)
+	a.mu.Unlock()
 	var failed error
 	offsets := map[string]map[int32]kgo.EpochOffset{a.topic: {a.partition: at}}
 	a.session.client.CommitOffsetsSync(ctx, offsets, func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, resp *kmsg.OffsetCommitResponse, err error) {

@@ -40,6 +40,13 @@ func Position(a *Assignment) int64 {
 // CommitMarks commits transaction markers, as a session does each second.
 func CommitMarks(a *Assignment) { a.commitMarks(a.session.polling) }
 
+// LoseAnswer makes it seem that the commit of an offset was sent and not answered.
+func LoseAnswer(a *Assignment, offset int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.tried = offset
+}
+
 // Resetting exports resetting.
 func Resetting(f *FaultError, brokers []string, group string) { f.resetting(brokers, group) }
 

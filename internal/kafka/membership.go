@@ -83,7 +83,7 @@ func (s *session) offsets(_ context.Context, at map[string]map[int32]kgo.Offset)
 	defer s.mu.Unlock()
 	for p, o := range at[s.source.sc.Topic] {
 		if a := s.parts[p]; a != nil && o.EpochOffset().Offset >= 0 {
-			a.startAt(o.EpochOffset().Offset)
+			a.startAt(o.EpochOffset())
 		}
 	}
 	return at, nil

@@ -43,30 +43,37 @@ func (r *Reader) Close() { r.client.Close() }
 // Committed returns the offsets that a group has committed in a topic, by partition. A partition without a commit is
 // missing. A group that no member has joined yet has no commits. The error is a [*FaultError].
 func (r *Reader) Committed(ctx context.Context, group, topic string) (map[int32]int64, error) {
+	done, _, err := r.CommittedNoted(ctx, group, topic)
+	return done, err
+}
+
+// CommittedNoted is Committed, with the text beside each offset.
+func (r *Reader) CommittedNoted(ctx context.Context, group, topic string) (done map[int32]int64, notes map[int32]string, err error) {
 	var responses kadm.OffsetResponses
-	err := oncePresent(ctx, func() (err error) {
+	err = oncePresent(ctx, func() (err error) {
 		if responses, err = r.admin.FetchOffsetsForTopics(ctx, group, topic); err == nil {
 			err = responses.Error()
 		}
 		return err
 	})
 	if errors.Is(err, kerr.GroupIDNotFound) {
-		return map[int32]int64{}, nil
+		return map[int32]int64{}, nil, nil
 	}
 	if err != nil {
 		f := unreachable("fetch the offsets of group "+group, err)
 		if f.Code == kerr.GroupAuthorizationFailed.Message {
-			return nil, f.missing("DESCRIBE", "group", group)
+			return nil, nil, f.missing("DESCRIBE", "group", group)
 		}
-		return nil, f
+		return nil, nil, f
 	}
-	done, share := make(map[int32]int64), r.cfg.Shares[topic]
+	done, notes = make(map[int32]int64), make(map[int32]string)
+	share := r.cfg.Shares[topic]
 	responses.Each(func(o kadm.OffsetResponse) {
 		if o.Topic == topic && o.At >= 0 && share.Has(o.Partition) {
-			done[o.Partition] = o.At
+			done[o.Partition], notes[o.Partition] = o.At, o.Metadata
 		}
 	})
-	return done, nil
+	return done, notes, nil
 }
 
 // Idle reports whether a group has no members, so that nobody reads for it. The error is a [*FaultError].

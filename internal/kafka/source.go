@@ -63,6 +63,16 @@ type SourceConfig struct {
 	Role string
 	// RetentionOf are the topics whose retention [Source.Retention] returns. Default none.
 	RetentionOf []string
+	// Notes gives the texts that are committed beside offsets. Default none.
+	Notes Notes
+}
+
+// Notes are texts beside committed offsets (offset metadata). Both methods are called while commits wait, and must not wait.
+type Notes interface {
+	// Text is the note for the next commit. A commit asks for it after its records have their homes.
+	Text() string
+	// Met is called with the note that the group has of a partition, before anything is committed there.
+	Met(text string)
 }
 
 func (sc SourceConfig) withDefaults(cfg Config) SourceConfig {
@@ -114,7 +124,9 @@ type Source struct {
 	unowned atomic.Int64
 	// committed is the time of the last accepted commit, in Unix nanoseconds; 0 before the first.
 	committed atomic.Int64
-	polled    func() // called after a poll, before its records are queued; tests widen the gap here
+	// unnoted says that the broker took no note.
+	unnoted atomic.Bool
+	polled  func() // called after a poll, before its records are queued; tests widen the gap here
 
 	mu      sync.Mutex
 	session *session // nil while there is none
@@ -178,6 +190,7 @@ func (s *Source) options(base context.Context, sess *session) []kgo.Opt {
 		kgo.OnPartitionsAssigned(sess.assigned),
 		kgo.OnPartitionsRevoked(sess.revoked),
 		kgo.OnPartitionsLost(sess.lost),
+		kgo.OnOffsetsFetched(sess.fetched),
 		kgo.AdjustFetchOffsetsFn(sess.offsets),
 		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()), // a jump over lost records would be silent

@@ -90,11 +90,11 @@ func (a *Assignment) fault() *FaultError {
 }
 
 // startAt notes the group's committed offset.
-func (a *Assignment) startAt(offset int64) {
+func (a *Assignment) startAt(at kgo.EpochOffset) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.position < 0 {
-		a.start, a.committed = offset, offset
+		a.start, a.committed, a.epoch = at.Offset, at.Offset, at.Epoch
 	}
 }
 

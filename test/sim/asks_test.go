@@ -3,6 +3,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -83,14 +84,17 @@ func (a *asks) ask(ctx context.Context, answers *complete.Answers) {
 	if said.Parked != nil && said.DeadLettered != nil && *said.Parked+*said.DeadLettered > 0 {
 		askedAll.counted++
 	}
+	if said.Spooled != nil {
+		askedAll.unspooled++
+	}
 	askedAll.Unlock()
 	a.claims = append(a.claims, verify.Claim{By: "a reader", At: time.Now(), Until: *said.CompleteUntil, Parked: said.Parked, DeadLettered: said.DeadLettered, Spooled: said.Spooled, Ends: a.ends})
 }
 
-// askedAll counts the claims of all schedules, and those that counted something.
+// askedAll counts the claims of all schedules, those that counted something, and those that knew of no record in a spool.
 var askedAll struct {
 	sync.Mutex
-	claims, counted int
+	claims, counted, unspooled int
 }
 
 // told returns the claims so far.
@@ -132,7 +136,26 @@ func (w *world) moved(ev *evidence) (all []verify.Forwarded) {
 			all = append(all, f)
 		}
 	}
+	of := map[verify.Place][]verify.Forwarded{}
+	origins := map[string][]verify.Place{} // of a letter; one that is put back and fails again is the same letter
+	for i := range ev.Forwarded {
+		f := &ev.Forwarded[i]
+		of[f.Place] = append(of[f.Place], *f)
+		if id := cmp.Or(f.Entry, f.ID); f.Home == home.DeadLetter || f.Home == home.Exhausted {
+			origins[id] = append(origins[id], f.Place)
+		}
+	}
 	for _, p := range w.putBack {
+		known := false
+		for _, at := range origins[p.letter] {
+			for _, f := range of[at] {
+				f.Place, known = p.at, true
+				all = append(all, f)
+			}
+		}
+		if known {
+			continue
+		}
 		all = append(all, verify.Forwarded{
 			Place: p.at, Home: home.DeadLetter, FailedAt: p.since, Stamp: p.found.Stamp,
 			Found: p.found.Topic, At: verify.Position{Partition: p.found.Partition, Offset: p.found.Offset},
@@ -143,7 +166,8 @@ func (w *world) moved(ev *evidence) (all []verify.Forwarded) {
 
 // putBack is a dead letter's record on a source topic.
 type putBack struct {
-	at    verify.Place
-	since time.Time    // it failed first; zero: not known
-	found ledger.Found // in its dead-letter topic; it was in a spool before
+	at     verify.Place
+	letter string
+	since  time.Time    // it failed first; zero: not known
+	found  ledger.Found // in its dead-letter topic; it was in a spool before
 }

@@ -97,7 +97,7 @@ func (w *world) adopt() {
 		if bare[since.UnixMilli()] {
 			since = time.Time{}
 		}
-		w.putBack = append(w.putBack, putBack{verify.Place{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset}, since, l.Found})
+		w.putBack = append(w.putBack, putBack{verify.Place{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset}, l.ID, since, l.Found})
 		w.returned[mark] = append(w.returned[mark], verify.Place{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset})
 	}
 }

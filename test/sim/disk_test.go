@@ -31,8 +31,8 @@ func (d disk) Chmod(mode fs.FileMode) error {
 	return plain(d.p, "chmod", func() error { return d.inner.Chmod(mode) })
 }
 
-func (d disk) Lock(name string) (interface{ Close() error }, error) {
-	inner, err := act(d.p, "lock", func() (interface{ Close() error }, error) { return d.inner.Lock(name) })
+func (d disk) Lock(name string) (fallback.File, error) {
+	inner, err := act(d.p, "lock", func() (fallback.File, error) { return d.inner.Lock(name) })
 	if err != nil {
 		return nil, err
 	}
@@ -43,14 +43,11 @@ func (d disk) Lock(name string) (interface{ Close() error }, error) {
 		return nil, errKilled
 	}
 	d.p.locks = append(d.p.locks, inner)
-	return held{d.p, inner}, nil
+	return held{file{d.p, inner}}, nil
 }
 
 // held is the lock of a living process. Its death releases it.
-type held struct {
-	p     *process
-	inner interface{ Close() error }
-}
+type held struct{ file }
 
 func (h held) Close() error {
 	return plain(h.p, "unlock", h.inner.Close)

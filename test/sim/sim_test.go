@@ -65,7 +65,8 @@ func TestSimulation(t *testing.T) { //nolint:paralleltest // a seed decides the 
 	}
 	askedAll.Lock()
 	defer askedAll.Unlock()
-	t.Logf("%d answers said until when they are complete, %d of them counted parked records or dead letters", askedAll.claims, askedAll.counted)
+	t.Logf("%d answers said until when they are complete. %d of them counted parked records or dead letters, and %d knew that no spool has records",
+		askedAll.claims, askedAll.counted, askedAll.unspooled)
 	reportDecisions(t)
 }
 

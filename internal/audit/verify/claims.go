@@ -47,6 +47,9 @@ func completeUntil(m *sortedEvidence) Result {
 			forwarded[d.Place] = append(forwarded[d.Place], &f)
 		}
 	}
+	for _, all := range forwarded {
+		slices.SortStableFunc(all, func(a, b *Forwarded) int { return a.FailedAt.Compare(b.FailedAt) })
+	}
 	late := lateRows(m)
 	for _, c := range h.Claims {
 		t.check()
@@ -58,9 +61,14 @@ func completeUntil(m *sortedEvidence) Result {
 			if !l.d.Reached.Before(c.Until) {
 				continue
 			}
-			kind, waited := l.waited(c, forwarded[l.d.Place])
-			if limit, known := c.count(kind); waited && (!known || counted[kind] < limit) {
+			if slices.ContainsFunc(l.waited(c, forwarded[l.d.Place]), func(kind home.Home) bool {
+				limit, known := c.count(kind)
+				if known && counted[kind] >= limit {
+					return false
+				}
 				counted[kind]++
+				return true
+			}) {
 				continue
 			}
 			t.broke(l.d, fmt.Sprintf("stored at %s, after %s had said at %s to be complete until %s; it reached Kafka at %s",
@@ -92,22 +100,23 @@ func lateRows(m *sortedEvidence) (all []lateRow) {
 	return all
 }
 
-// waited returns the home besides a row that the decision had at a claim; false: it had none.
-func (l *lateRow) waited(c Claim, forwarded []*Forwarded) (kind home.Home, ok bool) {
+// waited returns the home besides a row that the decision had at a claim. One that went from the parking topic to a spool
+// may have had either: the offset of its parked record may not have been committed.
+func (l *lateRow) waited(c Claim, forwarded []*Forwarded) (kinds []home.Home) {
 	for _, f := range forwarded {
 		if f.FailedAt.After(c.At) {
 			continue
 		}
-		fromSpool := f.Stamp.Sub(f.FailedAt) > time.Millisecond // a spool can send long after the stamp
+		fromSpool := !f.FailedAt.IsZero() && f.Stamp.Sub(f.FailedAt) > time.Millisecond // a spool can send long after the stamp
 		if f.Home == home.Spooled || f.Stamp.After(c.At) || fromSpool && !c.counted(f) {
-			return home.Spooled, true
+			return append([]home.Home{home.Spooled}, kinds...)
 		}
-		kind, ok = home.DeadLetter, true
+		kinds = []home.Home{home.DeadLetter}
 		if f.Home == home.Parked {
-			kind = home.Parked
+			kinds[0] = home.Parked
 		}
 	}
-	return kind, ok
+	return kinds
 }
 
 // count returns the limit of a kind; false: the claim says that it is unknown.

@@ -19,6 +19,7 @@ type Status struct {
 	eta       estimate
 	parked    *snapshot
 	unentered int64
+	unspooled bool          // no spool has records
 	took      time.Duration // of the last look, or of the present one if that takes longer
 	waits     []Waits
 }
@@ -169,6 +170,9 @@ func (b Begun) End(f Facts) reader.Completeness {
 		behind := b.status.behind
 		c.Behind, c.ETA, c.ETALow, c.ETAHigh = &behind, b.status.eta.likely, b.status.eta.low, b.status.eta.high
 		c.Parked = b.status.parked.count(b.r)
+		if b.status.unspooled {
+			c.Spooled = new(int64)
+		}
 	}
 	return c
 }

@@ -49,7 +49,10 @@
 //   - A dead letter that is closed is not counted, as nothing is to be stored of it. If it is reopened and retried later,
 //     answers from before the reopening did not count it.
 //
-//   - Spools are files of other hosts. Their count is unknown.
+//   - Spools are files of other hosts. Consumers and replayers note beside their offsets whether theirs may have records:
+//     see package commitnote. If none has, none of what is committed is in a spool. Otherwise the count is unknown.
+//     A record that a program spools for a partition that it loses before the commit is not seen. Another program
+//     gives it a home as well. A file that somebody puts into a spool by hand is not seen either.
 //
 //   - A clock that jumps between two looks: older samples are dropped.
 //

@@ -12,6 +12,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"pgregory.net/rapid"
+
+	"docket/internal/record/commitnote"
 )
 
 // model is a small Docket. Between any two requests of a watch or of an answer some of its events happen.
@@ -35,10 +37,123 @@ type model struct {
 	reached  map[int]int  // clock at which an id came to Kafka first
 	counted  map[int]bool // letters of the last question to the ledger
 	ids      int
+
+	programs   []*spooler // consumers; the last one is the replayer
+	owner      []int      // the consumer that has a partition
+	notes      []string   // beside what is committed, by partition
+	parkedNote string     // the replayer's
+	spooled    map[int]bool
+	turns      map[int]int    // by partition
+	reachedBy  map[[2]int]int // committed offsets, by partition and turn
+}
+
+// spooler is a program with a spool.
+type spooler struct {
+	m     *model
+	id    string
+	since int64
+	spool []inSpool
+	keep  *commitnote.Keeper // nil: it is down
+}
+
+// inSpool is a record in a spool. A partition has a turn each time that it is assigned.
+type inSpool struct {
+	id, partition, turn, offset int // partition -1: of the parking topic
+}
+
+// committed reports whether an offset was committed because of it. If it was not, another program gave the record a home, too.
+func (m *model) committed(r inSpool) bool { return r.offset < m.reachedBy[[2]int{r.partition, r.turn}] }
+
+// start begins a process that has the spool.
+func (s *spooler) start() {
+	s.since = max(int64(s.m.clock)+1, s.since+1)
+	s.keep = commitnote.NewKeeper(func() (commitnote.Spool, bool) {
+		return commitnote.Spool{ID: s.id, Since: s.since, Holds: len(s.spool) > 0}, true
+	})
+}
+
+func (s *spooler) put(r inSpool) {
+	if s.spool = append(s.spool, r); len(s.spool) == 1 {
+		s.since++
+	}
+	s.m.spooled[r.id] = true
+}
+
+// recover publishes what is in the spool.
+func (s *spooler) recover() {
+	for _, r := range s.spool {
+		s.m.publish(r.id)
+	}
+	if len(s.spool) > 0 {
+		s.spool = nil
+		s.since++
+	}
+}
+
+// publish sends a record to the topic of its kind.
+func (m *model) publish(id int) {
+	if m.draw(1) == 0 {
+		m.parking = append(m.parking, id)
+	} else {
+		m.dead = append(m.dead, id)
+	}
+}
+
+func (m *model) replayer() *spooler { return m.programs[len(m.programs)-1] }
+
+// assign gives a partition to a consumer that is up. It reads from what is committed.
+func (m *model) assign(p int) {
+	m.turns[p]++
+	for {
+		m.owner[p] = m.draw(len(m.programs) - 2)
+		if s := m.programs[m.owner[p]]; s.keep != nil {
+			m.carried[p] = max(0, m.done[p])
+			if m.done[p] >= 0 {
+				s.keep.Met(m.notes[p])
+			}
+			return
+		}
+	}
+}
+
+// fail ends a program, which may start again at once or later. The first consumer is never down for long.
+func (m *model) fail(n int) {
+	s := m.programs[n]
+	s.keep = nil
+	switch {
+	case s == m.replayer():
+		s.start()
+		if m.replDone > 0 {
+			s.keep.Met(m.parkedNote)
+		}
+		m.replayed = m.replDone
+		m.turns[-1]++
+		return
+	case n == 0 || m.draw(1) == 0:
+		s.start()
+	}
+	for p, of := range m.owner {
+		if of == n {
+			m.assign(p)
+		}
+	}
+}
+
+// commit commits what has a home in a partition, or notes it again.
+func (m *model) commit(p int) {
+	if m.carried[p] > 0 || m.done[p] >= 0 {
+		m.done[p], m.notes[p] = m.carried[p], m.programs[m.owner[p]].keep.Text()
+		m.reachedBy[[2]int{p, m.turns[p]}] = m.done[p]
+	}
 }
 
 func newModel(t *rapid.T) *model {
-	m := &model{t: t, dice: rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0)), letters: map[int]bool{}, rows: map[int]bool{}, reached: map[int]int{}}
+	m := &model{t: t, dice: rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0)), letters: map[int]bool{}, rows: map[int]bool{}, reached: map[int]int{}, spooled: map[int]bool{}, turns: map[int]int{}, reachedBy: map[[2]int]int{}}
+	for n := range 2 + m.draw(2) {
+		s := &spooler{m: m, id: "spool" + strconv.Itoa(n)}
+		s.start()
+		m.programs = append(m.programs, s)
+	}
 	for range 1 + m.draw(2) {
 		m.addPartition()
 	}
@@ -51,7 +166,7 @@ func (m *model) draw(n int) int { return m.dice.IntN(n + 1) }
 func (m *model) now() time.Time { return time.Unix(int64(m.clock), 0) }
 
 func (m *model) addPartition() {
-	m.source, m.carried, m.done = append(m.source, nil), append(m.carried, 0), append(m.done, -1)
+	m.source, m.carried, m.done, m.notes, m.owner = append(m.source, nil), append(m.carried, 0), append(m.done, -1), append(m.notes, ""), append(m.owner, 0)
 }
 
 // live lets some events happen.
@@ -65,29 +180,32 @@ func (m *model) live() {
 
 func (m *model) event() {
 	p := m.draw(len(m.source) - 1)
-	switch m.draw(9) {
+	switch m.draw(14) {
 	case 0, 1:
 		m.ids++
 		m.reached[m.ids] = m.clock
 		m.source[p] = append(m.source[p], m.ids)
 	case 2, 3:
 		if m.carried[p] < len(m.source[p]) {
-			m.home(m.source[p][m.carried[p]])
+			at := m.carried[p]
 			m.carried[p]++
+			m.home(inSpool{m.source[p][at], p, m.turns[p], at}, m.programs[m.owner[p]])
 		}
 	case 4:
 		for p := range m.source {
-			m.done[p] = m.carried[p]
+			m.commit(p)
 		}
 	case 5:
 		for range m.draw(3) {
 			if m.replayed < len(m.parking) {
-				m.home(m.parking[m.replayed])
+				at := m.replayed
 				m.replayed++
+				m.home(inSpool{m.parking[at], -1, m.turns[-1], at}, m.replayer())
 			}
 		}
 		if m.draw(1) == 0 {
-			m.replDone = m.replayed
+			m.replDone, m.parkedNote = m.replayed, m.replayer().keep.Text()
+			m.reachedBy[[2]int{-1, m.turns[-1]}] = m.replDone
 		}
 	case 6:
 		for range m.draw(3) {
@@ -114,6 +232,22 @@ func (m *model) event() {
 		if len(m.source) < 4 {
 			m.addPartition()
 		}
+	case 10, 14:
+		for _, s := range m.programs {
+			switch {
+			case m.draw(2) == 0:
+			case s.keep == nil:
+				s.start()
+			default:
+				s.recover()
+			}
+		}
+	case 11:
+		m.commit(p)
+	case 12:
+		m.assign(p)
+	case 13:
+		m.fail(m.draw(len(m.programs) - 1))
 	}
 }
 
@@ -127,17 +261,24 @@ func (m *model) drain() {
 	for _, id := range append(m.parking[m.replayed:], m.dead...) {
 		m.rows[id] = true
 	}
+	for _, s := range m.programs {
+		for _, r := range s.spool {
+			m.rows[r.id] = true
+		}
+	}
 }
 
 // home gives a decision a home.
-func (m *model) home(id int) {
-	switch m.draw(3) {
-	case 0:
-		m.parking = append(m.parking, id)
-	case 1:
-		m.dead = append(m.dead, id)
+func (m *model) home(r inSpool, by *spooler) {
+	switch m.draw(8) {
+	case 0, 1:
+		m.parking = append(m.parking, r.id)
+	case 2, 3:
+		m.dead = append(m.dead, r.id)
+	case 4:
+		by.put(r)
 	default:
-		m.rows[id] = true
+		m.rows[r.id] = true
 	}
 }
 
@@ -147,21 +288,21 @@ const (
 	modelDead    = "logs-dlq"
 )
 
-func (m *model) Committed(_ context.Context, _, topic string) (map[int32]int64, error) {
+func (m *model) CommittedNoted(_ context.Context, _, topic string) (map[int32]int64, map[int32]string, error) {
 	m.live()
 	switch topic {
 	case modelParking:
-		return map[int32]int64{0: int64(m.replDone)}, nil
+		return map[int32]int64{0: int64(m.replDone)}, map[int32]string{0: m.parkedNote}, nil
 	case modelDead:
-		return map[int32]int64{0: int64(m.deskDone)}, nil
+		return map[int32]int64{0: int64(m.deskDone)}, nil, nil
 	}
-	all := map[int32]int64{}
+	all, notes := map[int32]int64{}, map[int32]string{}
 	for p, at := range m.done {
 		if at >= 0 {
-			all[int32(p)] = int64(at)
+			all[int32(p)], notes[int32(p)] = int64(at), m.notes[p]
 		}
 	}
-	return all, nil
+	return all, notes, nil
 }
 
 func (m *model) Starts(context.Context, string) (map[int32]int64, error) {
@@ -214,6 +355,7 @@ type claim struct {
 	until   time.Time
 	counted map[int]bool // parked ones and letters; all of a kind whose number was unknown
 	had     map[int]bool
+	none    bool // it said that spools have none
 }
 
 // answer asks for everything.
@@ -235,6 +377,11 @@ func (m *model) answer(a *Answers) (c claim, ok bool) {
 			c.counted[id] = true
 		}
 	}
+	if c.none = b.status.unspooled; !c.none { // an old status says it no more, and it is as true
+		for id := range m.spooled {
+			c.counted[id] = true
+		}
+	}
 	for _, w := range b.status.parked.all {
 		id, err := strconv.Atoi(w.path)
 		if err != nil {
@@ -249,6 +396,7 @@ func (m *model) answer(a *Answers) (c claim, ok bool) {
 // reached Kafka before the time that it said, unless it was counted.
 func TestWatch_CompleteUntilIsTrue(t *testing.T) {
 	t.Parallel()
+	var none, unknown int // answers after something was in a spool: those that knew of no more, and the others
 	rapid.Check(t, func(t *rapid.T) {
 		m := newModel(t)
 		w := NewWatch(Config{Sources: []Source{{modelSource, "docket"}}, Parking: Source{modelParking, "parking"}, Dead: []Source{{modelDead, "desk"}}, Margin: -1, Now: m.now}, m)
@@ -263,6 +411,13 @@ func TestWatch_CompleteUntilIsTrue(t *testing.T) {
 			}
 			if c, ok := m.answer(a); ok {
 				claims = append(claims, c)
+				switch {
+				case len(m.spooled) == 0:
+				case c.none:
+					none++
+				default:
+					unknown++
+				}
 			}
 		}
 		m.drain()
@@ -274,6 +429,41 @@ func TestWatch_CompleteUntilIsTrue(t *testing.T) {
 			}
 		}
 	})
+	if none == 0 || unknown == 0 {
+		t.Errorf("%d answers knew that no spool has records any more, and %d did not", none, unknown)
+	}
+}
+
+// TestWatch_NoneMeansNone: if a look finds that no spool has records, none has one of what is committed. It does not matter
+// whose spool it is, and whether that program is up.
+func TestWatch_NoneMeansNone(t *testing.T) {
+	t.Parallel()
+	var none, some int
+	rapid.Check(t, func(t *rapid.T) {
+		m := newModel(t)
+		w := NewWatch(Config{Sources: []Source{{modelSource, "docket"}}, Parking: Source{modelParking, "parking"}, Dead: []Source{{modelDead, "desk"}}, Margin: -1, Now: m.now, SkipsParkedTimes: true}, restModel{m})
+		for range 40 {
+			m.live()
+			if err := w.Look(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if !w.Status().unspooled {
+				some++
+				continue
+			}
+			none++
+			for _, s := range m.programs {
+				for _, r := range s.spool {
+					if m.committed(r) {
+						t.Fatalf("decision %d is in the spool of %s, and the look knows of none; up: %v; notes %q and %q", r.id, s.id, s.keep != nil, m.notes, m.parkedNote)
+					}
+				}
+			}
+		}
+	})
+	if none == 0 || some == 0 {
+		t.Errorf("%d looks found no record in a spool, and %d did not", none, some)
+	}
 }
 
 // TestWatch_SaysUntilWhenAllIsStored lets everything come to rest. Then an answer is complete until the last look.
@@ -302,14 +492,19 @@ func TestWatch_SaysUntilWhenAllIsStored(t *testing.T) {
 // restModel is a model in which nothing happens.
 type restModel struct{ *model }
 
-func (m restModel) Committed(_ context.Context, _, topic string) (map[int32]int64, error) {
-	all := map[int32]int64{}
-	if topic == modelSource {
+func (m restModel) CommittedNoted(_ context.Context, _, topic string) (map[int32]int64, map[int32]string, error) {
+	all, notes := map[int32]int64{}, map[int32]string{}
+	switch topic {
+	case modelSource:
 		for p, at := range m.done {
-			all[int32(p)] = int64(at)
+			if at >= 0 {
+				all[int32(p)], notes[int32(p)] = int64(at), m.notes[p]
+			}
 		}
+	case modelParking:
+		all[0], notes[0] = int64(m.replDone), m.parkedNote
 	}
-	return all, nil
+	return all, notes, nil
 }
 
 func (m restModel) Ends(_ context.Context, topic string) (map[int32]int64, error) {

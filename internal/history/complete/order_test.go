@@ -22,8 +22,9 @@ func (n *noted) note(what string) (map[int32]int64, error) {
 	return map[int32]int64{0: 1}, nil
 }
 
-func (n *noted) Committed(_ context.Context, _, topic string) (map[int32]int64, error) {
-	return n.note("committed of " + topic)
+func (n *noted) CommittedNoted(_ context.Context, _, topic string) (map[int32]int64, map[int32]string, error) {
+	done, err := n.note("committed of " + topic)
+	return done, nil, err
 }
 
 func (n *noted) Starts(context.Context, string) (map[int32]int64, error) { return nil, nil }

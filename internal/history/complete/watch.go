@@ -8,11 +8,14 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
+
+	"docket/internal/record/commitnote"
 )
 
 // Log is the part of Kafka that a watch needs; *kafka.Reader is one.
 type Log interface {
-	Committed(ctx context.Context, group, topic string) (map[int32]int64, error)
+	// CommittedNoted are the offsets that a group has committed in a topic, and the text beside each: see package commitnote.
+	CommittedNoted(ctx context.Context, group, topic string) (done map[int32]int64, notes map[int32]string, err error)
 	// Starts and Ends are the first offsets that a topic holds, and those after its last records, whether these are
 	// committed or not.
 	Starts(ctx context.Context, topic string) (map[int32]int64, error)
@@ -83,6 +86,26 @@ type Watch struct {
 	parking parking
 	before  map[place]int64 // committed offsets of the last look
 }
+
+// spools joins the notes beside committed offsets.
+type spools struct {
+	note    commitnote.Note
+	unknown bool // some offset has no note
+}
+
+// see takes in the notes of a group in a topic. An offset of 0 says that nothing has a home yet.
+func (s *spools) see(done map[int32]int64, notes map[int32]string, has func(partition int32) bool) {
+	for p, offset := range done {
+		if offset == 0 || has != nil && !has(p) {
+			continue
+		}
+		n, ok := commitnote.Parse(notes[p])
+		s.note, s.unknown = s.note.Join(n), s.unknown || !ok
+	}
+}
+
+// empty reports whether no spool has records of what is committed.
+func (s *spools) empty() bool { return !s.unknown && !s.note.Holds() }
 
 // NewWatch makes a watch. It asks nothing.
 func NewWatch(cfg Config, log Log) *Watch {
@@ -163,7 +186,7 @@ func (w *Watch) Look(ctx context.Context) error {
 	}
 	t := w.track
 	w.status.Store(&Status{
-		now: w.cfg.Now, at: l.at, until: t.until, recent: t.recent, held: t.held || l.idle, behind: t.behind, eta: t.pace.eta(t.behind), parked: l.parked, unentered: l.unentered,
+		now: w.cfg.Now, at: l.at, until: t.until, recent: t.recent, held: t.held || l.idle, behind: t.behind, eta: t.pace.eta(t.behind), parked: l.parked, unentered: l.unentered, unspooled: l.spools.empty(),
 		took: w.cfg.Now().Sub(l.at), waits: t.waits(),
 	})
 	return nil
@@ -185,13 +208,14 @@ type look struct {
 	parked    *snapshot
 	unentered int64
 	idle      bool // a group with waiting records has no members
+	spools    spools
 }
 
 // read reads everything, in the order in which records move. See the package's text.
 func (l *look) read(ctx context.Context) error {
 	w := l.watch
 	if l.before = w.before; l.before == nil { // the first look has no look before it
-		before, err := w.committed(ctx)
+		before, err := w.committed(ctx, nil)
 		if err != nil {
 			return err
 		}
@@ -200,7 +224,7 @@ func (l *look) read(ctx context.Context) error {
 	if err := l.ends(ctx); err != nil {
 		return err
 	}
-	committed, err := w.committed(ctx)
+	committed, err := w.committed(ctx, &l.spools)
 	if err != nil {
 		return err
 	}
@@ -260,12 +284,12 @@ func (l *look) ends(ctx context.Context) error {
 	return nil
 }
 
-// committed reads the offsets of the consumers.
-func (w *Watch) committed(ctx context.Context) (map[place]int64, error) {
-	done := make([]map[int32]int64, len(w.cfg.Sources))
+// committed reads the offsets of the consumers, and what they note of their spools.
+func (w *Watch) committed(ctx context.Context, of *spools) (map[place]int64, error) {
+	done, notes := make([]map[int32]int64, len(w.cfg.Sources)), make([]map[int32]string, len(w.cfg.Sources))
 	all, ctx := errgroup.WithContext(ctx)
 	for i, s := range w.cfg.Sources {
-		all.Go(func() (err error) { done[i], err = w.log.Committed(ctx, s.Group, s.Topic); return err })
+		all.Go(func() (err error) { done[i], notes[i], err = w.log.CommittedNoted(ctx, s.Group, s.Topic); return err })
 	}
 	if err := all.Wait(); err != nil {
 		return nil, err
@@ -275,6 +299,9 @@ func (w *Watch) committed(ctx context.Context) (map[place]int64, error) {
 		for p, offset := range done[i] {
 			found[place{s.Topic, p}] = offset
 		}
+		if of != nil {
+			of.see(done[i], notes[i], w.cfg.Has)
+		}
 	}
 	return found, nil
 }
@@ -282,7 +309,7 @@ func (w *Watch) committed(ctx context.Context) (map[place]int64, error) {
 // parking reads what is parked.
 func (l *look) parking(ctx context.Context) error {
 	w := l.watch
-	done, ends, err := w.left(ctx, w.cfg.Parking)
+	done, ends, err := w.left(ctx, w.cfg.Parking, &l.spools) // the replayer has a spool, too
 	if err != nil {
 		return err
 	}
@@ -300,7 +327,7 @@ func (l *look) parking(ctx context.Context) error {
 // dead counts the dead letters that no desk has entered.
 func (l *look) dead(ctx context.Context) error {
 	for _, s := range l.watch.cfg.Dead {
-		done, ends, err := l.watch.left(ctx, s)
+		done, ends, err := l.watch.left(ctx, s, nil)
 		if err != nil {
 			return err
 		}
@@ -310,9 +337,13 @@ func (l *look) dead(ctx context.Context) error {
 }
 
 // left reads the offsets of a group, and then the ends of its topic. A record that is put back meanwhile counts.
-func (w *Watch) left(ctx context.Context, s Source) (done, ends map[int32]int64, err error) {
-	if done, err = w.log.Committed(ctx, s.Group, s.Topic); err != nil {
+func (w *Watch) left(ctx context.Context, s Source, of *spools) (done, ends map[int32]int64, err error) {
+	done, notes, err := w.log.CommittedNoted(ctx, s.Group, s.Topic)
+	if err != nil {
 		return nil, nil, err
+	}
+	if of != nil {
+		of.see(done, notes, nil)
 	}
 	ends, err = w.log.Ends(ctx, s.Topic)
 	return done, ends, err

@@ -39,5 +39,5 @@ type Completeness struct {
 	// that became rows meanwhile.
 	Parked       *int64 `json:"parked" doc:"Parked decisions that may be of the asked range; null: not known"`
 	DeadLettered *int64 `json:"dead_lettered" doc:"Open dead letters that may be of the asked range; null: not known"`
-	Spooled      *int64 `json:"spooled" doc:"Decisions of the asked range in spools; null: not known, as spools are files of other hosts"`
+	Spooled      *int64 `json:"spooled" doc:"Decisions of the asked range in spools: 0, or null if a spool may have records or it is not known"`
 }

@@ -18,6 +18,7 @@ import (
 	"docket/internal/postgres/db"
 	"docket/internal/postgres/schema"
 	"docket/internal/postgres/store"
+	"docket/internal/record/commitnote"
 	"docket/internal/service/config"
 	"docket/internal/service/telemetry"
 	"docket/internal/service/tracing"
@@ -201,6 +202,7 @@ func open(program config.Program, s config.Settings, o Options, traces *tracing.
 	}
 	parts = &Parts{Close: closeAll}
 
+	notes := commitnote.NewKeeper(nil) // one for all lanes
 	if s.SpoolDir != "" {
 		sp, err := openSpool(s, o, log)
 		if err != nil {
@@ -208,6 +210,7 @@ func open(program config.Program, s config.Settings, o Options, traces *tracing.
 		}
 		parts.Spool = sp
 		closers = append(closers, func() { _ = sp.spool.Close() })
+		notes = commitnote.NewKeeper(sp.held)
 	}
 	db, err := openDatabase(s, poolOf(program), o.DialDatabase, traces, log)
 	if err != nil {
@@ -237,6 +240,7 @@ func open(program config.Program, s config.Settings, o Options, traces *tracing.
 			Memory:             memory,
 			Needs:              needed(program, s),
 			Drain:              s.ShutdownTimeout, Once: o.Once,
+			Notes: notes,
 		}
 		if i == 0 { // one of them asks for all
 			cfg.RetentionOf = append(s.SourceTopics(), s.KafkaParkingTopic, s.KafkaDLQTopic, s.KafkaParkingDLQTopic)

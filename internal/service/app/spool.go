@@ -10,6 +10,7 @@ import (
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/fallback"
+	"docket/internal/record/commitnote"
 	"docket/internal/service/config"
 	"docket/internal/service/telemetry"
 )
@@ -62,6 +63,12 @@ func (l late) Publish(ctx context.Context, records []*kgo.Record) []error {
 		r.Timestamp = now // they were read from the file for this one call
 	}
 	return l.Publisher.Publish(ctx, records)
+}
+
+// held is what a commit says of the spool.
+func (s *spool) held() (of commitnote.Spool, known bool) {
+	id, since, holds := s.spool.Held()
+	return commitnote.Spool{ID: id, Since: since, Holds: holds}, id != ""
 }
 
 func (s *spool) Stats() telemetry.Spool {

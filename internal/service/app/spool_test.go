@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"docket/internal/record/commitnote"
 	"docket/internal/service/config"
 )
 
@@ -48,6 +49,28 @@ func TestSpool_TimestampOfRecovery(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A commit says that the spool may have records from the moment on at which one has its home there.
+func TestSpool_Noted(t *testing.T) {
+	t.Parallel()
+	s, err := openSpool(settings(t, config.Consumer), Options{Instance: "test"}, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.spool.Close()
+	notes := commitnote.NewKeeper(s.held)
+	before, ok := commitnote.Parse(notes.Text())
+	if !ok || before.Holds() {
+		t.Errorf("before: %q", before)
+	}
+	if err := s.Append(t.Context(), []*kgo.Record{{Topic: "decision-logs-dlq", Value: []byte("v")}}, false); err != nil {
+		t.Fatal(err)
+	}
+	after, ok := commitnote.Parse(notes.Text())
+	if !ok || !after.Holds() || !before.Join(after).Holds() {
+		t.Errorf("after: %q", after)
+	}
 }
 
 func TestSpool_Oversize(t *testing.T) {

@@ -55,10 +55,11 @@ const (
 
 // Log is a Kafka whose topics have one partition. Topics that are not in it are empty.
 type Log struct {
-	Ends, Done map[string]int64 // ends of topics, and what is committed of them
-	Values     []string         // of the parking topic
-	Err        error            // of every request; nil: none
-	Alone      bool             // no group has members
+	Ends, Done map[string]int64  // ends of topics, and what is committed of them
+	Notes      map[string]string // beside what is committed; without one it is not known what spools have
+	Values     []string          // of the parking topic
+	Err        error             // of every request; nil: none
+	Alone      bool              // no group has members
 
 	mu   sync.Mutex
 	wait chan struct{}
@@ -94,15 +95,22 @@ func (l *Log) asked(ctx context.Context) error {
 	return l.Err
 }
 
-// Committed implements [complete.Log].
-func (l *Log) Committed(ctx context.Context, _, topic string) (map[int32]int64, error) {
+// Committed returns what is committed of a topic.
+func (l *Log) Committed(ctx context.Context, group, topic string) (map[int32]int64, error) {
+	done, _, err := l.CommittedNoted(ctx, group, topic)
+	return done, err
+}
+
+// CommittedNoted implements [complete.Log].
+func (l *Log) CommittedNoted(ctx context.Context, _, topic string) (done map[int32]int64, notes map[int32]string, err error) {
 	l.mu.Lock()
 	at, there := l.Done[topic]
+	note := l.Notes[topic]
 	l.mu.Unlock()
 	if there {
-		return map[int32]int64{0: at}, l.asked(ctx)
+		return map[int32]int64{0: at}, map[int32]string{0: note}, l.asked(ctx)
 	}
-	return map[int32]int64{}, l.asked(ctx)
+	return map[int32]int64{}, nil, l.asked(ctx)
 }
 
 // Idle implements [complete.Groups].

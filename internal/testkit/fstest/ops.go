@@ -39,10 +39,7 @@ func (m *FS) Chmod(mode fs.FileMode) error {
 
 func at(name string) entry { return entry{path.Dir(name), path.Base(name)} }
 
-type lock struct {
-	m    *FS
-	name string
-}
+type lock struct{ *file }
 
 func (l lock) Close() error {
 	l.m.mu.Lock()
@@ -51,7 +48,7 @@ func (l lock) Close() error {
 	return nil
 }
 
-func (m *FS) Lock(name string) (interface{ Close() error }, error) {
+func (m *FS) Lock(name string) (fallback.File, error) {
 	if err := m.begin(OpLock, false); err != nil {
 		return nil, wrap(OpLock, name, err)
 	}
@@ -64,7 +61,7 @@ func (m *FS) Lock(name string) (interface{ Close() error }, error) {
 		n := m.node(0o600)
 		d.now[name], d.durable[name] = n, n
 	}
-	return lock{m, name}, nil
+	return lock{&file{m: m, name: name, n: m.dirs["."].now[name]}}, nil
 }
 
 func (m *FS) Create(name string) (fallback.File, error) {

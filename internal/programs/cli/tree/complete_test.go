@@ -37,7 +37,7 @@ func TestComplete_JSON(t *testing.T) {
 			if err := json.Unmarshal([]byte(r.out), &got); err != nil {
 				t.Fatalf("%v in %s", err, r.out)
 			}
-			if got.CompleteUntil == nil || got.Parked == nil || *got.Parked != 1 || got.DeadLettered == nil || *got.DeadLettered != 2 || got.Spooled != nil || got.Freshness == "" {
+			if got.CompleteUntil == nil || got.Parked == nil || *got.Parked != 1 || got.DeadLettered == nil || *got.DeadLettered != 2 || got.Spooled == nil || *got.Spooled != 0 || got.Freshness == "" {
 				t.Errorf("%+v", got)
 			}
 			if name == "none" && got.Freshness != reader.NotFound || name == "logs" && got.Freshness != reader.Fresh {

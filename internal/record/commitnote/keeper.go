@@ -1,0 +1,61 @@
+package commitnote
+
+import "sync"
+
+// Keeper keeps the note of one program. It is safe for concurrent use.
+type Keeper struct {
+	own func() (s Spool, known bool)
+
+	mu    sync.Mutex
+	met   Note // of other spools, and of this one before the program began
+	ahead int64
+	last  Spool
+	text  string
+}
+
+// NewKeeper makes the keeper of a program. own returns the present state of its spool, and must not wait; known is
+// false if the state cannot be told. A nil own means that the program has no spool.
+func NewKeeper(own func() (s Spool, known bool)) *Keeper { return &Keeper{own: own} }
+
+// Text is the note for the next commit. It has the state of the program's own spool at the time of the call. So a commit
+// takes it after the records have their homes. It is empty if that state cannot be told.
+func (k *Keeper) Text() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var s Spool
+	if k.own != nil {
+		var known bool
+		if s, known = k.own(); !known {
+			return ""
+		}
+		s.Since += k.ahead
+	}
+	if k.text == "" || s != k.last {
+		n := k.met
+		if k.own != nil {
+			n = k.met.Join(Of(s))
+		}
+		k.last, k.text = s, n.String()
+	}
+	return k.text
+}
+
+// Met takes in a note that the group has of a partition. Any other text counts as no note.
+func (k *Keeper) Met(text string) {
+	n, ok := Parse(text)
+	if !ok {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.own != nil {
+		if s, known := k.own(); known {
+			// The clock may have gone back since this spool was noted. What it says now has to be the newest.
+			if was, there := n.spools[s.ID]; there && (was.Since > s.Since+k.ahead || was.Since == s.Since+k.ahead && was.Holds != s.Holds) {
+				k.ahead = was.Since + 1 - s.Since
+			}
+			delete(n.spools, s.ID)
+		}
+	}
+	k.met, k.text = k.met.Join(n), ""
+}

@@ -1,0 +1,125 @@
+package commitnote
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Spool is what a note says of one spool.
+type Spool struct {
+	ID    string // 1 to 32 lower-case letters and digits
+	Since int64  // above 0; it rises with each change of Holds
+	Holds bool   // it may have records
+}
+
+// Note is what commits say of spools. The zero value says of none.
+type Note struct {
+	spools map[string]Spool
+	others bool // there were more that may have records than a note names
+}
+
+const (
+	prefix  = "docket1"
+	others  = "+"
+	longest = 32 // characters of an id
+	// mostHolding and mostEmpty limit the spools that a note names, so that it stays below 4,096 bytes. That is the limit
+	// of a broker (offset.metadata.max.bytes).
+	mostHolding, mostEmpty = 48, 16
+)
+
+// Of is the note of one spool.
+func Of(s Spool) Note { return Note{spools: map[string]Spool{s.ID: s}} }
+
+// Parse reads a note. It returns false of any other text, as that of an earlier release or of another program.
+func Parse(text string) (n Note, ok bool) {
+	rest, ok := strings.CutPrefix(text, prefix)
+	if !ok || rest != "" && rest[0] != ' ' {
+		return Note{}, false
+	}
+	n.spools = map[string]Spool{}
+	for _, part := range strings.Fields(rest) {
+		if part == others {
+			n.others = true
+			continue
+		}
+		s, ok := parseSpool(part)
+		if !ok {
+			return Note{}, false
+		}
+		n.add(s)
+	}
+	return n, true
+}
+
+func parseSpool(text string) (s Spool, ok bool) {
+	parts := strings.Split(text, ".")
+	if len(parts) != 3 || !validID(parts[0]) || parts[2] != "0" && parts[2] != "1" {
+		return s, false
+	}
+	since, err := strconv.ParseInt(parts[1], 10, 64)
+	return Spool{parts[0], since, parts[2] == "1"}, err == nil && since > 0
+}
+
+func validID(id string) bool {
+	return id != "" && len(id) <= longest && strings.Trim(id, "0123456789abcdefghijklmnopqrstuvwxyz") == ""
+}
+
+// add takes over what is newer. Of two that are equally new, the one that may have records counts.
+func (n *Note) add(s Spool) {
+	had, there := n.spools[s.ID]
+	if !there || s.Since > had.Since || s.Since == had.Since && s.Holds {
+		n.spools[s.ID] = s
+	}
+}
+
+// Join returns the newest of both notes for each spool.
+func (n Note) Join(o Note) Note {
+	all := Note{maps.Clone(n.spools), n.others || o.others}
+	if all.spools == nil {
+		all.spools = map[string]Spool{}
+	}
+	for _, s := range o.spools {
+		all.add(s)
+	}
+	return all
+}
+
+// Holds reports whether some spool may have records.
+func (n Note) Holds() bool {
+	for _, s := range n.spools {
+		if s.Holds {
+			return true
+		}
+	}
+	return n.others
+}
+
+// String returns the text of a note, below 4,096 bytes.
+func (n Note) String() string {
+	all := slices.SortedFunc(maps.Values(n.spools), func(a, b Spool) int { // the newest first
+		return cmp.Or(cmp.Compare(b.Since, a.Since), cmp.Compare(a.ID, b.ID))
+	})
+	var b strings.Builder
+	b.WriteString(prefix)
+	holding, empty, more := 0, 0, n.others
+	for _, s := range all {
+		switch {
+		case s.Holds && holding == mostHolding:
+			more = true
+		case !s.Holds && empty == mostEmpty:
+		case s.Holds:
+			holding++
+			b.WriteString(" " + s.ID + "." + strconv.FormatInt(s.Since, 10) + ".1")
+		default:
+			empty++
+			b.WriteString(" " + s.ID + "." + strconv.FormatInt(s.Since, 10) + ".0")
+		}
+	}
+	if more {
+		b.WriteString(" " + others)
+	}
+	return b.String()
+}
