@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -87,7 +88,13 @@ func TestSpool_KeepsRecordsThatKafkaRefuses(t *testing.T) {
 	if err != nil || len(files) == 0 || c.metric(`docket_records_total{home="spooled"}`) == 0 {
 		t.Fatalf("nothing was spooled: %v, %v", files, err)
 	}
+	if n := s.spooled(); n != nil {
+		t.Errorf("an answer says that %d are spooled, and does not know it", *n)
+	}
 	c.kill() // the spool outlives the process
+	if n := s.spooled(); n != nil {
+		t.Errorf("an answer says that %d are spooled, while nobody has the spool", *n)
+	}
 	s.accept(s.places.DLQTopic)
 	s.places.SpoolDirs = s.places.SpoolDirs[:1]
 	again := s.consumer("DOCKET_SPOOL_DIR=" + s.places.SpoolDirs[0])
@@ -96,7 +103,27 @@ func TestSpool_KeepsRecordsThatKafkaRefuses(t *testing.T) {
 	if again.metric("docket_spool_recovered_records_total") == 0 {
 		t.Error("docket_spool_recovered_records_total is 0")
 	}
+	eventually(t, patience, "answers know that no spool has records any more", func() error {
+		if n := s.spooled(); n == nil || *n != 0 {
+			return errors.New("it is not known")
+		}
+		return nil
+	})
 	again.sound()
+}
+
+// spooled returns how many decisions are in spools, by an answer about all of them; nil: it does not know.
+func (s *system) spooled() *int64 {
+	s.t.Helper()
+	var said struct {
+		Spooled *int64 `json:"spooled"`
+		Behind  *int64 `json:"behind"`
+	}
+	s.docket(&said, 0, "logs", "--limit", "1")
+	if said.Behind == nil {
+		s.t.Error("the answer did not see Kafka")
+	}
+	return said.Spooled
 }
 
 func TestKilled_AtRandomMoments(t *testing.T) {
