@@ -38,6 +38,7 @@ type model struct {
 	counted  map[int]bool // letters of the last question to the ledger
 	ids      int
 
+	spools     bool       // some homes are spools, and programs fail
 	programs   []*spooler // consumers; the last one is the replayer
 	owner      []int      // the consumer that has a partition
 	notes      []string   // beside what is committed, by partition
@@ -149,6 +150,7 @@ func (m *model) commit(p int) {
 
 func newModel(t *rapid.T) *model {
 	m := &model{t: t, dice: rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0)), letters: map[int]bool{}, rows: map[int]bool{}, reached: map[int]int{}, spooled: map[int]bool{}, turns: map[int]int{}, reachedBy: map[[2]int]int{}}
+	m.spools = m.draw(1) == 0
 	for n := range 2 + m.draw(2) {
 		s := &spooler{m: m, id: "spool" + strconv.Itoa(n)}
 		s.start()
@@ -180,7 +182,11 @@ func (m *model) live() {
 
 func (m *model) event() {
 	p := m.draw(len(m.source) - 1)
-	switch m.draw(14) {
+	kinds := 9
+	if m.spools {
+		kinds = 14
+	}
+	switch m.draw(kinds) {
 	case 0, 1:
 		m.ids++
 		m.reached[m.ids] = m.clock
@@ -270,13 +276,13 @@ func (m *model) drain() {
 
 // home gives a decision a home.
 func (m *model) home(r inSpool, by *spooler) {
-	switch m.draw(8) {
-	case 0, 1:
-		m.parking = append(m.parking, r.id)
-	case 2, 3:
-		m.dead = append(m.dead, r.id)
-	case 4:
+	switch {
+	case m.spools && m.draw(6) == 0:
 		by.put(r)
+	case m.draw(3) == 0:
+		m.parking = append(m.parking, r.id)
+	case m.draw(2) == 0:
+		m.dead = append(m.dead, r.id)
 	default:
 		m.rows[r.id] = true
 	}

@@ -72,12 +72,14 @@ func TestNote_NewestCounts(t *testing.T) {
 // A note is never longer than a broker takes. A spool that may have records is not forgotten, though it may lose its name.
 func TestNote_Bounded(t *testing.T) {
 	t.Parallel()
-	var empty, holding commitnote.Note
+	var empty, holding, emptyLater commitnote.Note
 	for i := range 500 {
 		s := commitnote.Spool{ID: fmt.Sprintf("%032d", i), Since: int64(1)<<62 + int64(i)}
 		empty = empty.Join(commitnote.Of(s))
 		s.Holds = true
 		holding = holding.Join(commitnote.Of(s))
+		s.Since, s.Holds = s.Since+1000, false
+		emptyLater = emptyLater.Join(commitnote.Of(s))
 	}
 	for name, n := range map[string]commitnote.Note{"empty": empty, "holding": holding, "both": empty.Join(commitnote.Of(commitnote.Spool{ID: "z", Since: 1, Holds: true}))} {
 		text := n.String()
@@ -87,6 +89,9 @@ func TestNote_Bounded(t *testing.T) {
 		back, ok := commitnote.Parse(text)
 		if !ok || back.Holds() != (name != "empty") {
 			t.Errorf("%s: %v, %v", name, back.Holds(), ok)
+		}
+		if name == "holding" && !back.Join(emptyLater).Holds() {
+			t.Error("all that are named became empty, and the others are forgotten")
 		}
 		if again, ok := commitnote.Parse(back.Join(commitnote.Of(commitnote.Spool{ID: "y", Since: 1})).String()); !ok || again.Holds() != back.Holds() {
 			t.Errorf("%s: the next note says otherwise", name)
