@@ -6,54 +6,65 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 )
 
-// mostIdentities limits what is read of the lock file.
-const mostIdentities = 64 << 10
+// mostIdentities limits the lock file. Each opening of the directory adds 20 bytes or so to it.
+const mostIdentities = 1 << 20
 
-// identity returns the id of the directory, 16 hexadecimal digits. It is the last whole line of the lock file, so a torn
-// write does not count. The first process that has the directory makes one. Empty: the disk failed.
-func (s *Spool) identity() string {
-	id, err := identify(s.lock)
+// changesBits is how many changes one opening of a spool can number.
+const changesBits = 32
+
+// identify reads the id of the directory, 16 hexadecimal digits, and the number of this opening, which is above those of all
+// earlier ones. Clocks play no part in that. Both are the last whole line of the lock file, so a torn write does not count. The
+// id is empty if the disk failed.
+func (s *Spool) identify() {
+	id, opening, err := identify(s.lock)
 	s.note("identify spool directory", lockName, err)
-	if err != nil {
-		return ""
+	if err == nil {
+		s.id, s.usage.since = id, opening<<changesBits
 	}
-	return id
 }
 
-func identify(file File) (string, error) {
+func identify(file File) (id string, opening int64, err error) {
 	text, err := io.ReadAll(io.LimitReader(file, mostIdentities))
 	if err != nil {
-		return "", err
-	}
-	if id := lastIdentity(string(text)); id != "" {
-		return id, nil
+		return "", 0, err
 	}
 	if len(text) == mostIdentities {
-		return "", errForeign
+		return "", 0, errFullIdentity
 	}
-	random := make([]byte, 8)
-	rand.Read(random)
-	id, line := hex.EncodeToString(random), []byte{}
-	if len(text) > 0 {
+	id, opening = lastIdentity(string(text))
+	if id == "" {
+		random := make([]byte, 8)
+		rand.Read(random)
+		id = hex.EncodeToString(random)
+	}
+	opening++
+	var line []byte
+	if len(text) > 0 && text[len(text)-1] != '\n' {
 		line = append(line, '\n')
 	}
-	line = fmt.Appendf(line, "%s\n", id)
+	line = fmt.Appendf(line, "%s %d\n", id, opening)
 	n, err := file.Write(line)
 	if err == nil && n < len(line) {
 		err = errShortWrite
 	}
-	return id, errors.Join(err, file.Sync())
+	return id, opening, errors.Join(err, file.Sync())
 }
 
-func lastIdentity(text string) (id string) {
+var errFullIdentity = errors.New("the lock file is full: stop the program and remove it")
+
+// lastIdentity reads the last whole line; empty: there is none.
+func lastIdentity(text string) (id string, opening int64) {
 	for line := range strings.Lines(text) {
 		whole, ended := strings.CutSuffix(line, "\n")
-		if ended && len(whole) == 16 && strings.Trim(whole, "0123456789abcdef") == "" {
-			id = whole
+		name, number, _ := strings.Cut(whole, " ")
+		n, err := strconv.ParseInt(number, 10, 64-changesBits-2)
+		if ended && err == nil && n > 0 && len(name) == 16 && strings.Trim(name, "0123456789abcdef") == "" {
+			id, opening = name, n
 		}
 	}
-	return id
+	return id, opening
 }

@@ -33,7 +33,7 @@ func TestHeld_IdentityStays(t *testing.T) {
 		t.Fatalf("%q, and another one then", first)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, ".lock"))
-	if err != nil || string(text) != first+"\n" {
+	if err != nil || string(text) != first+" 1\n"+first+" 2\n" {
 		t.Fatalf("%q, %v", text, err)
 	}
 	if other := held(t, fallback.OS(filepath.Join(t.TempDir(), "spool"))); other == first {
@@ -44,7 +44,7 @@ func TestHeld_IdentityStays(t *testing.T) {
 // A crash can leave a part of the line, or the empty file of an earlier release.
 func TestHeld_TornIdentity(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"", "3f9a2c", "3f9a2c114f397d52", "3f9a2c114f397d52 and more\n", "\n\n"} {
+	for _, text := range []string{"", "3f9a2c", "3f9a2c114f397d52 7", "3f9a2c114f397d52\n", "3f9a2c114f397d52 -1\n", "3f9a2c114f397d52 99999999999999\n", "3f9a2c114f397d52 1 and more\n", "\n\n"} {
 		dir := filepath.Join(t.TempDir(), "spool")
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)
@@ -56,6 +56,12 @@ func TestHeld_TornIdentity(t *testing.T) {
 		if len(id) != 16 || id == "3f9a2c114f397d52" || held(t, fallback.OS(dir)) != id {
 			t.Errorf("after %q: %q, and another one then", text, id)
 		}
+	}
+	dir := filepath.Join(t.TempDir(), "spool")
+	must(t, os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, ".lock"), []byte("3f9a2c114f397d52 7\n3f9a2c114f397d"), 0o600))
+	s := open(t, cfg(), fallback.OS(dir))
+	if id, since, _ := s.Held(); id != "3f9a2c114f397d52" || since != 8<<32 {
+		t.Errorf("after a torn line behind the seventh opening: %q, %d", id, since)
 	}
 }
 
@@ -100,7 +106,7 @@ func TestHeld_Since(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = open(t, cfg(), m)
-	is("opened again", true, true)
+	is("opened again, whatever the clock says", true, true)
 	drain(t, s, &broker{})
 	is("recovered", false, true)
 	drain(t, s, &broker{})

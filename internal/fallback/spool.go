@@ -86,12 +86,8 @@ func (s *Spool) open() error {
 	if s.lock, err = s.fsys.Lock(lockName); err != nil {
 		return fmt.Errorf("lock: %w", err)
 	}
-	s.id = s.identity()
-	if err := s.sweep(); err != nil {
-		return err
-	}
-	s.usage.begin(time.Now())
-	return nil
+	s.identify()
+	return s.sweep()
 }
 
 // tighten makes a new directory, or one of the spool, private. It leaves others alone, because the setting may name a

@@ -52,16 +52,6 @@ func (l *usage) snapshot() Stats {
 	return st
 }
 
-// begin ends the first look at the directory. Its number is above those of earlier processes, as far as the clock tells.
-func (l *usage) begin(now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.changed(now)
-}
-
-// changed is called with the lock held.
-func (l *usage) changed(now time.Time) { l.since = max(now.UnixMicro(), l.since+1) }
-
 func (l *usage) held() (since int64, holds bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -97,7 +87,7 @@ func (l *usage) add(f stem, size int64, records int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.stats.Files++; l.stats.Files == 1 {
-		l.changed(time.Now())
+		l.since++
 	}
 	l.stats.Bytes += size
 	l.ages.add(f.unix)
@@ -112,7 +102,7 @@ func (l *usage) remove(f stem, size int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.stats.Files == 1 {
-		l.changed(time.Now())
+		l.since++
 	}
 	l.stats.Files = max(0, l.stats.Files-1)
 	l.stats.Bytes = max(0, l.stats.Bytes-size)

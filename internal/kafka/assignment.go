@@ -64,6 +64,7 @@ type Assignment struct {
 	epoch     int32      // the leader's, of committed
 	tried     int64      // the last offset of which a commit was sent; -1: none
 	noted     string     // the note beside committed
+	doubt     bool       // a commit of an earlier offset, for its note, had no answer
 	end       int64      // one past the last readable offset, as last reported; -1 before that
 }
 

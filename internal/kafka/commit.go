@@ -54,21 +54,22 @@ func (a *Assignment) Commit(ctx context.Context, s home.Settled) error {
 // commitMarks commits past transaction markers that follow the last record with a home. A batch cannot commit them,
 // because it ends with a record. Otherwise a partition of a transactional producer never shows a lag of 0. A restart
 // could also find its committed offset gone, after retention deleted the markers.
-func (a *Assignment) commitMarks(ctx context.Context) {
+//
+// It reports whether the next partition may have its note renewed: see renote.
+func (a *Assignment) commitMarks(ctx context.Context, notes bool) bool {
 	reached := a.account.Reached()
 	a.mu.Lock()
 	behind := reached.Offset() <= a.committed
 	a.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, a.session.source.cfg.RequestTimeout)
 	defer cancel()
-	if behind {
-		a.renote(ctx)
-		return
+	switch {
+	case behind:
+		return !notes || a.renote(ctx)
+	case a.account.Open() == 0: // else the next batch commits it
+		_ = a.Commit(ctx, reached) // it logged the error, and is called again
 	}
-	if a.account.Open() > 0 {
-		return // the next batch commits it
-	}
-	_ = a.Commit(ctx, reached) // it logged the error, and is called again
+	return true
 }
 
 func (a *Assignment) notOurs() error {
@@ -86,7 +87,7 @@ func (a *Assignment) commitUntil(ctx context.Context, at kgo.EpochOffset) error 
 		note := src.note()
 		err := a.commitOnce(ctx, at, note)
 		switch {
-		case src.notTaken(err):
+		case src.notTaken(err, note):
 			continue
 		case err == nil:
 			a.mu.Lock()
@@ -132,6 +133,8 @@ func (a *Assignment) commitOnce(ctx context.Context, at kgo.EpochOffset, note no
 	a.mu.Lock()
 	a.tried = max(a.tried, at.Offset)
 	a.mu.Unlock()
+	a.session.committing.Add(1)
+	defer a.session.committing.Add(-1)
 	var failed error
 	offsets := map[string]map[int32]kgo.EpochOffset{a.topic: {a.partition: at}}
 	a.session.client.CommitOffsetsSync(ctx, offsets, func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, resp *kmsg.OffsetCommitResponse, err error) {

@@ -38,7 +38,7 @@ func Position(a *Assignment) int64 {
 }
 
 // CommitMarks commits transaction markers, as a session does each second.
-func CommitMarks(a *Assignment) { a.commitMarks(a.session.polling) }
+func CommitMarks(a *Assignment) { a.commitMarks(a.session.polling, true) }
 
 // LoseAnswer makes it seem that the commit of an offset was sent and not answered.
 func LoseAnswer(a *Assignment, offset int64) {

@@ -39,11 +39,13 @@ func (s *Source) note() note {
 
 // notTaken reports whether a commit failed because the broker takes no note of this length
 // (offset.metadata.max.bytes). Further commits have none: the offset is worth more.
-func (s *Source) notTaken(err error) bool {
-	if s.sc.Notes == nil || !errors.Is(err, kerr.OffsetMetadataTooLarge) || s.unnoted.Swap(true) {
+func (s *Source) notTaken(err error, n note) bool {
+	if n.text == "" || !errors.Is(err, kerr.OffsetMetadataTooLarge) {
 		return false
 	}
-	s.logger.Warn().Str("group", s.sc.Group).Str("hint", "set offset.metadata.max.bytes to its default of 4096").Msg("notes beside offsets refused")
+	if !s.unnoted.Swap(true) {
+		s.logger.Warn().Str("group", s.sc.Group).Str("hint", "set offset.metadata.max.bytes to its default of 4096").Msg("notes beside offsets refused")
+	}
 	return true
 }
 
@@ -83,30 +85,38 @@ func (s *session) met(partition int32, text string) {
 	}
 }
 
-// renote commits the offset that the group has once more, if the note beside it is old. No offset moves. If it fails, the
-// next look tries again.
-func (a *Assignment) renote(ctx context.Context) {
-	note := a.session.source.note()
+// renote commits the offset that the group has once more, if the note beside it is old. No offset moves. It is never worth a
+// wait: it begins only if no other commit of the session is on its way, and ends where the partition is given up. It reports
+// whether the next partition may try.
+func (a *Assignment) renote(ctx context.Context) bool {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(a.leaving, cancel)() // a partition that is lost is given up, too
+	if a.session.committing.Load() > 0 {
+		return true
+	}
 	select {
 	case a.commits <- struct{}{}:
 		defer func() { <-a.commits }()
 	default:
-		return // a commit is on its way, and has a note
+		return true // a commit has a note
 	}
 	a.mu.Lock()
-	at := kgo.EpochOffset{Epoch: a.epoch, Offset: a.committed}
+	at, noted := kgo.EpochOffset{Epoch: a.epoch, Offset: a.committed}, a.noted
 	// A later commit whose answer was lost may have come through: the offset must not go back.
-	old := !note.none && note.text != a.noted && at.Offset >= 0 && a.tried <= at.Offset
-	gone := a.dead
+	may := at.Offset >= 0 && a.tried <= at.Offset && !a.dead
+	doubt := a.doubt
 	a.mu.Unlock()
-	if !old || gone || a.ctx.Err() != nil {
-		return
+	note := a.session.source.note() // while nothing else is committed here, so it is as new as the offset
+	if !may || note.none || note.text == noted && !doubt || ctx.Err() != nil {
+		return true
 	}
 	err := a.commitOnce(ctx, at, note)
-	if err == nil {
-		a.mu.Lock()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	// Without an answer the broker may take it later, after a commit of a later offset. So that one is committed again.
+	if a.doubt = err != nil; err == nil {
 		a.noted = note.text
-		a.mu.Unlock()
 	}
-	a.session.source.notTaken(err)
+	return err == nil || a.session.source.notTaken(err, note)
 }

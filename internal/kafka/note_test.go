@@ -83,9 +83,6 @@ func TestNote_BesideOffsets(t *testing.T) {
 	c.Values(t, topic, 0, "three")
 	kafkatest.Eventually(t, "a record is committed with the note", is(3, "third"))
 	m.end()
-	if met := notes.seen(); len(met) != 0 {
-		t.Errorf("the first member met %q", met)
-	}
 
 	next := &texts{text: "of another"}
 	run(t, fast(c), noting(next), storing(second.note))
@@ -103,7 +100,7 @@ func TestNote_BesideOffsets(t *testing.T) {
 // TestNote_TooLong: a broker that takes no note takes the offset.
 func TestNote_TooLong(t *testing.T) {
 	t.Parallel()
-	c := kafkatest.New(t, kfake.SeedTopics(1, topic))
+	c := kafkatest.New(t, kfake.SeedTopics(2, topic))
 	c.ControlKey(int16(kmsg.OffsetCommit), func(r kmsg.Request) (kmsg.Response, error, bool) {
 		c.KeepControl()
 		req := r.(*kmsg.OffsetCommitRequest)
@@ -125,9 +122,13 @@ func TestNote_TooLong(t *testing.T) {
 	})
 	r := scanner(t, c)
 	c.Values(t, topic, 0, "one")
+	c.Values(t, topic, 1, "one")
 	var got book
 	m := run(t, fast(c), noting(&texts{text: "a note"}), storing(got.note))
-	kafkatest.Eventually(t, "the record is committed", func() bool { at, note := noted(t, r); return at == 1 && note == "" })
+	kafkatest.Eventually(t, "the records are committed", func() bool {
+		done, notes, err := r.CommittedNoted(t.Context(), group, topic)
+		return err == nil && done[0] == 1 && done[1] == 1 && notes[0] == "" && notes[1] == ""
+	})
 	if err := m.Fault(); err != nil {
 		t.Error(err)
 	}
@@ -164,4 +165,71 @@ func TestNote_OffsetNeverGoesBack(t *testing.T) {
 	}
 	close(goOn)
 	kafkatest.Eventually(t, "the note is new", func() bool { offset, note := noted(t, r); return offset == 2 && note == "second" })
+}
+
+// slow is a note whose text is asked for slowly, once.
+type slow struct {
+	texts
+	armed    bool
+	in, goOn chan struct{}
+}
+
+func (n *slow) Text() string {
+	text := n.texts.Text()
+	n.mu.Lock()
+	armed := n.armed
+	n.armed = false
+	n.mu.Unlock()
+	if armed {
+		n.in <- struct{}{}
+		<-n.goOn
+	}
+	return text
+}
+
+// TestNote_IsNeverOlderThanItsOffset: a note that is renewed does not replace the one of a commit that came meanwhile.
+func TestNote_IsNeverOlderThanItsOffset(t *testing.T) {
+	t.Parallel()
+	c := kafkatest.New(t, kfake.SeedTopics(1, topic))
+	r := scanner(t, c)
+	c.Values(t, topic, 0, "one", "two")
+	notes := &slow{texts: texts{text: "first"}, in: make(chan struct{}), goOn: make(chan struct{})}
+	sc := small()
+	sc.Notes = notes
+	at := make(chan *kafka.Assignment, 1)
+	run(t, fast(c), sc, func(ctx context.Context, a *kafka.Assignment) error {
+		at <- a
+		for {
+			b, err := a.Fetch(ctx)
+			if err != nil {
+				return err
+			}
+			if b.Records()[0].Offset >= 2 {
+				notes.set("the spool holds") // it has the record
+			}
+			if err := a.Commit(ctx, settle(b)); err != nil {
+				return err
+			}
+		}
+	})
+	a := <-at
+	kafkatest.Eventually(t, "two records are committed", func() bool { offset, _ := noted(t, r); return offset == 2 })
+	notes.mu.Lock()
+	notes.text, notes.armed = "the spool is empty", true
+	notes.mu.Unlock()
+	<-notes.in // the note is to be renewed
+	c.Values(t, topic, 0, "three")
+	kafkatest.Eventually(t, "the third record is read", func() bool { return kafka.Position(a) == 3 })
+	close(notes.goOn)
+	kafkatest.Eventually(t, "the third record is committed", func() bool {
+		offset, note := noted(t, r)
+		if offset == 3 && note != "the spool holds" {
+			t.Fatalf("offset 3, whose record is in the spool, is committed with %q", note)
+		}
+		return offset == 3
+	})
+	kafka.CommitMarks(a)
+	if offset, note := noted(t, r); offset != 3 || note != "the spool holds" {
+		t.Errorf("%d is committed with %q", offset, note)
+	}
 }

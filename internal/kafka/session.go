@@ -35,6 +35,8 @@ type session struct {
 	hand    hand
 	taken   atomic.Int64 // counts the times that records were taken
 
+	committing atomic.Int64 // commits that are on their way
+
 	unlooked atomic.Bool // partitions were assigned since the last look
 
 	// Used by the poll loop only.
@@ -219,7 +221,7 @@ func (s *session) mark() (records int, bytes int64) {
 func (s *session) carry(a *Assignment) {
 	err := s.handle(a.ctx, a)
 	if err == nil && s.source.sc.Once {
-		a.commitMarks(a.ctx) // the session may end before the next look
+		a.commitMarks(a.ctx, true) // the session may end before the next look
 	}
 	a.mu.Lock()
 	// Check this context too: a waiter on it may wake before leaving is done and before dead is set.

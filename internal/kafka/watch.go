@@ -192,8 +192,9 @@ func (s *session) passMarks(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
+			notes := true
 			for _, a := range s.assignments() {
-				a.commitMarks(ctx)
+				notes = a.commitMarks(ctx, notes) && notes
 			}
 		}
 	}

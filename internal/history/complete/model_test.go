@@ -67,7 +67,7 @@ func (m *model) committed(r inSpool) bool { return r.offset < m.reachedBy[[2]int
 
 // start begins a process that has the spool.
 func (s *spooler) start() {
-	s.since = max(int64(s.m.clock)+1, s.since+1)
+	s.since++
 	s.keep = commitnote.NewKeeper(func() (commitnote.Spool, bool) {
 		return commitnote.Spool{ID: s.id, Since: s.since, Holds: len(s.spool) > 0}, true
 	})

@@ -2,10 +2,10 @@
 // which spools may have records. An offset is committed once its record has a home, and a spool is one. So whoever reads
 // committed offsets reads in the same answer whether some of what lies below them is in a spool.
 //
-//	docket1 3f9a2c114f397d52.1764400000000000.1 88a1c0ffee21d0aa.1764311111111111.0
+//	docket1 3f9a2c114f397d52.12884901889.1 88a1c0ffee21d0aa.4294967296.0
 //
-// A spool has an id, a number that rises whenever it gets its first file or loses its last, and 1 or 0: it may have
-// records, or it has none. The newest number of an id counts, in whichever partition it is committed.
+// A spool has an id, a number, and 1 or 0: it may have records, or it has none. The number rises whenever the spool is
+// opened, gets its first file or loses its last. The newest number of an id counts, in whichever partition it is committed.
 //
 // A member that takes over a partition carries on the notes that it finds there. So what is in the spool of a program
 // that died stays known, until that spool is opened again and empty. A spool says so in the next commit of any

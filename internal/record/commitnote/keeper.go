@@ -31,11 +31,10 @@ func (k *Keeper) Text() string {
 		s.Since += k.ahead
 	}
 	if k.text == "" || s != k.last {
-		n := k.met
+		k.last, k.text = s, k.met.String()
 		if k.own != nil {
-			n = k.met.Join(Of(s))
+			k.text = k.met.with(&s)
 		}
-		k.last, k.text = s, n.String()
 	}
 	return k.text
 }
@@ -50,7 +49,7 @@ func (k *Keeper) Met(text string) {
 	defer k.mu.Unlock()
 	if k.own != nil {
 		if s, known := k.own(); known {
-			// The clock may have gone back since this spool was noted. What it says now has to be the newest.
+			// A copy of the directory may have been noted. What this one says now has to be the newest.
 			if was, there := n.spools[s.ID]; there && (was.Since > s.Since+k.ahead || was.Since == s.Since+k.ahead && was.Holds != s.Holds) {
 				k.ahead = was.Since + 1 - s.Since
 			}

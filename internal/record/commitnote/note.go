@@ -59,7 +59,7 @@ func parseSpool(text string) (s Spool, ok bool) {
 	if len(parts) != 3 || !validID(parts[0]) || parts[2] != "0" && parts[2] != "1" {
 		return s, false
 	}
-	since, err := strconv.ParseInt(parts[1], 10, 64)
+	since, err := strconv.ParseInt(parts[1], 10, 63)
 	return Spool{parts[0], since, parts[2] == "1"}, err == nil && since > 0
 }
 
@@ -98,12 +98,21 @@ func (n Note) Holds() bool {
 }
 
 // String returns the text of a note, below 4,096 bytes.
-func (n Note) String() string {
+func (n Note) String() string { return n.with(nil) }
+
+// with returns the text of a note that surely names one more spool, of which the note says nothing.
+func (n Note) with(own *Spool) string {
 	all := slices.SortedFunc(maps.Values(n.spools), func(a, b Spool) int { // the newest first
 		return cmp.Or(cmp.Compare(b.Since, a.Since), cmp.Compare(a.ID, b.ID))
 	})
 	var b strings.Builder
 	b.WriteString(prefix)
+	name := func(s Spool, holds string) {
+		b.WriteString(" " + s.ID + "." + strconv.FormatInt(s.Since, 10) + holds)
+	}
+	if own != nil {
+		name(*own, map[bool]string{true: ".1", false: ".0"}[own.Holds])
+	}
 	holding, empty, more := 0, 0, n.others
 	for _, s := range all {
 		switch {
@@ -112,10 +121,10 @@ func (n Note) String() string {
 		case !s.Holds && empty == mostEmpty:
 		case s.Holds:
 			holding++
-			b.WriteString(" " + s.ID + "." + strconv.FormatInt(s.Since, 10) + ".1")
+			name(s, ".1")
 		default:
 			empty++
-			b.WriteString(" " + s.ID + "." + strconv.FormatInt(s.Since, 10) + ".0")
+			name(s, ".0")
 		}
 	}
 	if more {

@@ -74,7 +74,7 @@ func TestNote_Bounded(t *testing.T) {
 	t.Parallel()
 	var empty, holding, emptyLater commitnote.Note
 	for i := range 500 {
-		s := commitnote.Spool{ID: fmt.Sprintf("%032d", i), Since: int64(1)<<62 + int64(i)}
+		s := commitnote.Spool{ID: fmt.Sprintf("%032d", i), Since: int64(1)<<61 + int64(i)}
 		empty = empty.Join(commitnote.Of(s))
 		s.Holds = true
 		holding = holding.Join(commitnote.Of(s))
