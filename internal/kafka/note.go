@@ -108,7 +108,8 @@ func (a *Assignment) renote(ctx context.Context) bool {
 	doubt := a.doubt
 	a.mu.Unlock()
 	note := a.session.source.note() // while nothing else is committed here, so it is as new as the offset
-	if !may || note.none || note.text == noted && !doubt || ctx.Err() != nil {
+	// No note is worth less than an old one: it would remove those of other programs.
+	if !may || note.text == "" || note.text == noted && !doubt || ctx.Err() != nil {
 		return true
 	}
 	err := a.commitOnce(ctx, at, note)
@@ -118,5 +119,5 @@ func (a *Assignment) renote(ctx context.Context) bool {
 	if a.doubt = err != nil; err == nil {
 		a.noted = note.text
 	}
-	return err == nil || a.session.source.notTaken(err, note)
+	return err == nil || a.session.source.notTaken(err, note) // a fault that lasts is told by the next commit
 }

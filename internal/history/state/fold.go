@@ -195,7 +195,7 @@ func (f *Fold) settle(s *folded) {
 	all := f.inOrder(s)
 	s.held = 0
 	for i := range all {
-		if !all[i].left { // it may be old news
+		if !all[i].left { // it may have counted before
 			s.path.count(&all[i])
 		}
 	}

@@ -57,7 +57,7 @@ func (d *archiveDay) Read(ctx context.Context, shape archive.Shape, each func(li
 	}
 	if len(parts) > 1 && helped && d.joined(ctx, parts[1]) {
 		sessions = append(sessions, d.second)
-		defer func() { _, _ = d.second.Exec(ctx, db.RollbackSQL) }()
+		defer d.dismiss(ctx)
 	}
 	refused, err := inTurn(ctx, sessions, parts, seen.passing(each))
 	if refused != nil {
@@ -86,16 +86,20 @@ func (d *archiveDay) joined(ctx context.Context, part string) bool {
 		`EXPLAIN ` + part} // locks the indexes, too
 	for _, sql := range steps {
 		if _, err := d.second.Exec(ctx, sql); err != nil {
-			_, _ = d.second.Exec(ctx, db.RollbackSQL)
+			d.dismiss(ctx)
 			return false
 		}
 	}
 	if _, err := d.second.Exec(ctx, sortingSQL, sliceMemory); err != nil {
-		_, _ = d.second.Exec(ctx, db.RollbackSQL)
+		d.dismiss(ctx)
 		return false
 	}
 	return true
 }
+
+// dismiss ends the part of the second session in reading, which wrote nothing. If the rollback fails, the next statement of that
+// session fails as well, and the first one works alone.
+func (d *archiveDay) dismiss(ctx context.Context) { _, _ = d.second.Exec(ctx, db.RollbackSQL) }
 
 // inTurn reads parts one after the other, and passes their rows to each in that order. With two sessions the server sorts one part
 // while the rows of the one before are passed. refused is what each returned.

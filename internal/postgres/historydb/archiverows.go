@@ -181,7 +181,7 @@ func (s *scanTotal) total() (archive.Total, error) {
 func modulo(sum string) (uint64, error) {
 	n, ok := new(big.Int).SetString(sum, 10)
 	if !ok {
-		return 0, errclass.As(&db.AnswerError{Problem: "a sum is no number"}, errclass.CodeProtocol)
+		return 0, errclass.As(&db.AnswerError{Problem: "a sum is not a number"}, errclass.CodeProtocol)
 	}
 	return n.And(n, wordMask).Uint64(), nil
 }

@@ -49,7 +49,7 @@ func TestArchive_SeesWhatChanged(t *testing.T) {
 		"a transaction from before":              {open: `SELECT pg_current_xact_id()`, change: `UPDATE decision_logs SET path = 'other' WHERE decision_id = 'd7'; COMMIT`},
 		"a row was written beside an older one":  {open: `SELECT pg_current_xact_id()`, before: `UPDATE decision_logs SET path = 'other' WHERE decision_id = 'd7'`, change: `COMMIT`},
 		"a column whose values have other texts": {before: `CREATE TYPE mood AS ENUM ('calm'); ALTER TABLE decision_logs ADD COLUMN mood mood DEFAULT 'calm'`, change: `ALTER TYPE mood RENAME VALUE 'calm' TO 'cold'`},
-		"a column is written anew":               {change: `ALTER TABLE decision_logs ALTER COLUMN price TYPE numeric(12, 4) USING 1.5`},
+		"a column gets other values":             {change: `ALTER TABLE decision_logs ALTER COLUMN price TYPE numeric(12, 4) USING 1.5`},
 		"two columns change their names":         {change: `ALTER TABLE decision_logs RENAME requested_by TO one; ALTER TABLE decision_logs RENAME path TO requested_by; ALTER TABLE decision_logs RENAME one TO path`},
 		"a column goes and comes again":          {change: `ALTER TABLE decision_logs DROP COLUMN f; ALTER TABLE decision_logs ADD COLUMN f float8 DEFAULT 7`},
 		"a row was read twice":                   {misread: true},

@@ -1,0 +1,141 @@
+package complete
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"docket/internal/record/commitnote"
+)
+
+// spooler is a program with a spool.
+type spooler struct {
+	m     *model
+	id    string
+	since int64
+	spool []inSpool
+	keep  *commitnote.Keeper // nil: it is down
+}
+
+// inSpool is a record in a spool. A partition has a turn each time that it is assigned.
+type inSpool struct {
+	id, partition, turn, offset int // partition -1: of the parking topic
+}
+
+// committed reports whether an offset was committed because of it. If it was not, another program gave the record a home, too.
+func (m *model) committed(r inSpool) bool { return r.offset < m.reachedBy[[2]int{r.partition, r.turn}] }
+
+// start begins a process that has the spool.
+func (s *spooler) start() {
+	s.since++
+	s.keep = commitnote.NewKeeper(func() (commitnote.Spool, bool) {
+		return commitnote.Spool{ID: s.id, Since: s.since, Holds: len(s.spool) > 0}, true
+	})
+}
+
+func (s *spooler) put(r inSpool) {
+	if s.spool = append(s.spool, r); len(s.spool) == 1 {
+		s.since++
+	}
+	s.m.spooled[r.id] = true
+}
+
+// recover publishes what is in the spool.
+func (s *spooler) recover() {
+	for _, r := range s.spool {
+		s.m.publish(r.id)
+	}
+	if len(s.spool) > 0 {
+		s.spool = nil
+		s.since++
+	}
+}
+
+// publish sends a record to the topic of its kind.
+func (m *model) publish(id int) {
+	if m.draw(1) == 0 {
+		m.parking = append(m.parking, id)
+	} else {
+		m.dead = append(m.dead, id)
+	}
+}
+
+func (m *model) replayer() *spooler { return m.programs[len(m.programs)-1] }
+
+// assign gives a partition to a consumer that is up. It reads from what is committed.
+func (m *model) assign(p int) {
+	m.turns[p]++
+	for {
+		m.owner[p] = m.draw(len(m.programs) - 2)
+		if s := m.programs[m.owner[p]]; s.keep != nil {
+			m.carried[p] = max(0, m.done[p])
+			if m.done[p] >= 0 {
+				s.keep.Met(m.notes[p])
+			}
+			return
+		}
+	}
+}
+
+// fail ends a program, which may start again at once or later. The first consumer is never down for long.
+func (m *model) fail(n int) {
+	s := m.programs[n]
+	s.keep = nil
+	switch {
+	case s == m.replayer():
+		s.start()
+		if m.replDone > 0 {
+			s.keep.Met(m.parkedNote)
+		}
+		m.replayed = m.replDone
+		m.turns[-1]++
+		return
+	case n == 0 || m.draw(1) == 0:
+		s.start()
+	}
+	for p, of := range m.owner {
+		if of == n {
+			m.assign(p)
+		}
+	}
+}
+
+// commit commits what has a home in a partition, or notes it again.
+func (m *model) commit(p int) {
+	if m.carried[p] > 0 || m.done[p] >= 0 {
+		m.done[p], m.notes[p] = m.carried[p], m.programs[m.owner[p]].keep.Text()
+		m.reachedBy[[2]int{p, m.turns[p]}] = m.done[p]
+	}
+}
+
+// TestWatch_NoneMeansNone: if a look finds that no spool has records, none has one of what is committed. It does not matter
+// whose spool it is, and whether that program is up.
+func TestWatch_NoneMeansNone(t *testing.T) {
+	t.Parallel()
+	var none, some int
+	rapid.Check(t, func(t *rapid.T) {
+		m := newModel(t)
+		w := NewWatch(Config{Sources: []Source{{modelSource, "docket"}}, Parking: Source{modelParking, "parking"}, Dead: []Source{{modelDead, "desk"}}, Margin: -1, Now: m.now, SkipsParkedTimes: true}, restModel{m})
+		for range 40 {
+			m.live()
+			if err := w.Look(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if !w.Status().unspooled {
+				some++
+				continue
+			}
+			none++
+			for _, s := range m.programs {
+				for _, r := range s.spool {
+					if m.committed(r) {
+						t.Fatalf("decision %d is in the spool of %s, and the look knows of none; up: %v; notes %q and %q", r.id, s.id, s.keep != nil, m.notes, m.parkedNote)
+					}
+				}
+			}
+		}
+	})
+	if none == 0 || some == 0 {
+		t.Errorf("%d looks found no record in a spool, and %d did not", none, some)
+	}
+}
