@@ -148,7 +148,7 @@ func (w *world) judgeHolds(ev *evidence) {
 			continue
 		}
 		at := d.Time.UnixMicro()
-		if seen[at]++; seen[at] > 1 {
+		if seen[at]++; seen[at] > 1 || parkedTwice(ev.letters[d.Place]) {
 			shared[at] = true
 		}
 		if twins[d.Identity()] == nil {
@@ -182,6 +182,18 @@ func (w *world) judgeHolds(ev *evidence) {
 			}
 		}
 	}
+}
+
+// parkedTwice reports whether a decision is in two partitions of the parking topic. A replayer that holds one of them may
+// be assigned the other and try it.
+func parkedTwice(letters []letter) bool {
+	in := map[int32]bool{}
+	for _, l := range letters {
+		if l.Home == home.Parked {
+			in[l.At.Partition] = true
+		}
+	}
+	return len(in) > 1
 }
 
 // by returns the process that forwarded a record, or "" if only the necessary headers were sent.

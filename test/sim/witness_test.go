@@ -164,7 +164,8 @@ func (wit *witness) attempts(p *process, pauses []time.Duration) (all []verify.A
 }
 
 // resumed finds a batch that was tried again although its last probe was refused. The probe has the time of one of
-// the batch's rows. A later one may be that of another batch of the same hour. Times that several decisions share prove nothing. The first row on a probe's connection is the
+// the batch's rows. A later one may be that of another batch of the same hour. Times that several decisions or batches
+// share prove nothing. The first row on a probe's connection is the
 // probe. Later ones may be decisions of another partition's batch, at their own times.
 func (wit *witness) resumed(p *process, shared map[int64]bool) (wrong []string) {
 	refused, asked := map[int64]*try{}, map[uint32]bool{}

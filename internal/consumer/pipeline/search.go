@@ -51,7 +51,8 @@ type search struct {
 func (s *search) ask(ctx context.Context, part []*item, again bool) error {
 	err := s.once(ctx, part, again)
 	// The confirmation must repeat the item's first failure. After a failure of another kind this one is the first.
-	if again && ctx.Err() == nil && mayBlame(err) && dataFault(err) != dataFault(s.before) {
+	// As between any two failures, a probe may show that the database is to blame.
+	if again && ctx.Err() == nil && mayBlame(err) && dataFault(err) != dataFault(s.before) && s.answer(ctx, err) == bisect.Divide {
 		err = s.once(ctx, part, again) // confirm it
 	}
 	if again && err != nil {
@@ -73,6 +74,9 @@ func (s *search) once(ctx context.Context, part []*item, fresh bool) error {
 // answer tells the search whether to continue after an error. It continues only while the database takes a good row.
 // Each kind of failure that is new in this search needs a new probe.
 func (s *search) answer(ctx context.Context, err error) bisect.Answer {
+	if s.refused != nil { // the search has ended
+		return bisect.End
+	}
 	f := s.factsOf(ctx, searchFailed, err)
 	kind := faultOf(f.failure, err)
 	f.vouched = s.vouched[kind]

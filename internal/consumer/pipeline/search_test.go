@@ -123,6 +123,36 @@ func TestSearch_SlowAfterARefusal(t *testing.T) {
 	})
 }
 
+// TestSearch_SlowDatabaseAfterARefusal has the database be slow for the two writes after a refusal. It is well again
+// when the second one has failed, so only a probe between them sees it.
+func TestSearch_SlowDatabaseAfterARefusal(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, p := newWorld(func(w *world) { w.config.Replay = true }), newPartition(t, recordsOf(0, good("x")...))
+		w.db.refuse = func(string) error {
+			if n := len(w.db.writes); n == 2 || n == 3 {
+				return sqlstate("57014")
+			}
+			return sqlstate("23514")
+		}
+		w.db.probe = func(time.Time) error {
+			if len(w.db.writes) == 2 && p.holds == 0 {
+				return sqlstate("57014")
+			}
+			return nil
+		}
+		w.run(t, p)
+		for _, letter := range w.kafka.sent("dlq") {
+			if !strings.Contains(letter, "23514") {
+				t.Errorf("dead letter %s, but only the database was slow", letter)
+			}
+		}
+		if h := w.told.homes(); h["parked"]+h["dead_letter"] != 1 {
+			t.Errorf("homes %v", h)
+		}
+	})
+}
+
 func TestSearch_ExactlyTheBadOnesAreDeadLettered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
