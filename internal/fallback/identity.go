@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strconv"
 	"strings"
 )
@@ -25,6 +26,25 @@ func (s *Spool) identify() {
 	if err == nil {
 		s.id, s.usage.since = id, opening<<changesBits
 	}
+}
+
+// IdentityOf returns the id of a spool directory as its programs note it: package commitnote. It is empty if no program of
+// this release has opened the directory.
+func IdentityOf(dir fs.FS) (id string, err error) {
+	file, err := dir.Open(lockName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("open the lock of a spool: %w", err)
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	text, err := io.ReadAll(io.LimitReader(file, mostIdentities))
+	if err != nil {
+		return "", fmt.Errorf("read the lock of a spool: %w", err)
+	}
+	id, _ = lastIdentity(string(text))
+	return id, nil
 }
 
 func identify(file File) (id string, opening int64, err error) {

@@ -61,10 +61,15 @@ func (s *session) fetched(_ context.Context, _ *kgo.Client, resp *kmsg.OffsetFet
 				continue
 			}
 			for _, p := range t.Partitions {
-				if p.Offset >= 0 && p.Metadata != nil {
-					notes.Met(*p.Metadata)
-					s.met(p.Partition, *p.Metadata)
+				if p.Offset < 0 {
+					continue
 				}
+				var text string
+				if p.Metadata != nil {
+					text = *p.Metadata
+				}
+				notes.Met(p.Offset, text)
+				s.met(p.Partition, text)
 			}
 		}
 	}

@@ -27,7 +27,7 @@ func (n *texts) Text() string {
 	return n.text
 }
 
-func (n *texts) Met(text string) {
+func (n *texts) Met(_ int64, text string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.met = append(n.met, text)

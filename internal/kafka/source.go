@@ -71,8 +71,9 @@ type SourceConfig struct {
 type Notes interface {
 	// Text is the note for the next commit. A commit asks for it after its records have their homes.
 	Text() string
-	// Met is called with the note that the group has of a partition, before anything is committed there.
-	Met(text string)
+	// Met is called with the offset that the group has of a partition and the text beside it, before anything is committed
+	// there.
+	Met(offset int64, text string)
 }
 
 func (sc SourceConfig) withDefaults(cfg Config) SourceConfig {

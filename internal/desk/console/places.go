@@ -309,11 +309,13 @@ func spoolPlace(s *snapshot, f fleet) place {
 	p := place{Name: "Spooled", Number: notSeen, Text: "files of other hosts, which the desk does not see"}
 	seen := append(f.facts(consumerName), f.facts(replayerName)...)
 	files := total(seen, func(f *peers.Facts) *float64 { return f.SpoolFiles })
-	if s.peers == nil {
-		return p
-	}
 	if files == nil {
-		p.Text = f.lack(consumerName)
+		if s.peers != nil {
+			p.Text = f.lack(consumerName)
+		}
+		if s.now != nil && s.now.Spooled != nil { // each consumer and replayer notes it beside its offsets
+			p.Number, p.Text = count(s.now.Spooled), "records in the spools of consumers and replayers"+s.nowAsOf()
+		}
 		return p
 	}
 	p.Number, p.Text = whole(*files), "files in the spools of "+plural(len(seen), "program", "programs")

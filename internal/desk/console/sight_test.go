@@ -187,15 +187,18 @@ func TestNow_OldAnswerSaysItsTime(t *testing.T) {
 	t.Parallel()
 	n, until := int64(3), noon.Add(-time.Minute)
 	answer := api.NowAnswer{}
-	answer.Freshness, answer.Behind, answer.Parked, answer.CompleteUntil = reader.Fresh, &n, &n, &until
+	answer.Freshness, answer.Behind, answer.Parked, answer.Spooled, answer.CompleteUntil = reader.Fresh, &n, &n, new(int64), &until
 	places, said := console.Places(answer, noon, 45*time.Second)
 	for name, text := range places {
-		if own := name != "OPA" && name != "Collector" && name != "Spooled"; strings.Contains(text, "as of 11:59:15") != own {
+		if own := name != "OPA" && name != "Collector"; strings.Contains(text, "as of 11:59:15") != own {
 			t.Errorf("%s: %s", name, text)
 		}
 	}
 	if text := places["Consumer"]; !strings.HasPrefix(text, "not known just now||It was FRESH; as of 11:59:15") || said != "" {
 		t.Errorf("%s, and %q is read out", text, said)
+	}
+	if text := places["Spooled"]; !strings.HasPrefix(text, "0||records in the spools of consumers and replayers; as of") {
+		t.Error(text)
 	}
 	places, said = console.Places(answer, noon, 5*time.Second)
 	for name, text := range places {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"docket/internal/history/reader"
+	"docket/internal/record/commitnote"
 )
 
 // Status is what a look found. The zero value knows nothing.
@@ -19,7 +20,7 @@ type Status struct {
 	eta       estimate
 	parked    *snapshot
 	unentered int64
-	unspooled bool          // no spool has records
+	spools    commitnote.Beside
 	took      time.Duration // of the last look, or of the present one if that takes longer
 	waits     []Waits
 }
@@ -51,6 +52,12 @@ func (s *Status) current() bool {
 
 // Until returns the time until which all that had reached Kafka has a home; zero: not known.
 func (s Status) Until() time.Time { return s.until }
+
+// Spools are what programs note of their spools. Known is false if some do not, or if it is not known now.
+func (s Status) Spools() (note commitnote.Note, known bool) {
+	note, known = s.spools.Note()
+	return note, known && s.current()
+}
 
 // Read returns the time until which all that had reached Kafka was read and has left the parking topic and the dead-letter
 // topics. It returns false if something waits in one of these, or if it is not known.
@@ -170,7 +177,7 @@ func (b Begun) End(f Facts) reader.Completeness {
 		behind := b.status.behind
 		c.Behind, c.ETA, c.ETALow, c.ETAHigh = &behind, b.status.eta.likely, b.status.eta.low, b.status.eta.high
 		c.Parked = b.status.parked.count(b.r)
-		if b.status.unspooled {
+		if b.status.unspooled(b.r) {
 			c.Spooled = new(int64)
 		}
 	}

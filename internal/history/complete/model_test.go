@@ -37,6 +37,7 @@ type model struct {
 	ids      int
 
 	spools     bool       // some homes are spools, and programs fail
+	olds       bool       // some programs are of an earlier release
 	programs   []*spooler // consumers; the last one is the replayer
 	owner      []int      // the consumer that has a partition
 	notes      []string   // beside what is committed, by partition
@@ -49,6 +50,7 @@ type model struct {
 func newModel(t *rapid.T) *model {
 	m := &model{t: t, dice: rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0)), letters: map[int]bool{}, rows: map[int]bool{}, reached: map[int]int{}, spooled: map[int]bool{}, turns: map[int]int{}, reachedBy: map[[2]int]int{}}
 	m.spools = m.draw(1) == 0
+	m.olds = m.draw(2) == 0
 	for n := range 2 + m.draw(2) {
 		s := &spooler{m: m, id: "spool" + strconv.Itoa(n)}
 		s.start()
@@ -108,7 +110,7 @@ func (m *model) event() {
 			}
 		}
 		if m.draw(1) == 0 {
-			m.replDone, m.parkedNote = m.replayed, m.replayer().keep.Text()
+			m.replDone, m.parkedNote = m.replayed, m.replayer().text()
 			m.reachedBy[[2]int{-1, m.turns[-1]}] = m.replDone
 		}
 	case 6:
@@ -281,7 +283,7 @@ func (m *model) answer(a *Answers) (c claim, ok bool) {
 			c.counted[id] = true
 		}
 	}
-	if c.none = b.status.unspooled; !c.none { // an old status says it no more, and it is as true
+	if c.none = b.status.unspooled(Range{}); !c.none { // an old status says it no more, and it is as true
 		for id := range m.spooled {
 			c.counted[id] = true
 		}

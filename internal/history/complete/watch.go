@@ -87,25 +87,23 @@ type Watch struct {
 	before  map[place]int64 // committed offsets of the last look
 }
 
-// spools joins the notes beside committed offsets.
-type spools struct {
-	note    commitnote.Note
-	unknown bool // some offset has no note
-}
-
-// see takes in the notes of a group in a topic. An offset of 0 says that nothing has a home yet.
-func (s *spools) see(done map[int32]int64, notes map[int32]string, has func(partition int32) bool) {
+// see takes in the notes of a group in a topic.
+func see(in *commitnote.Beside, done map[int32]int64, notes map[int32]string, has func(partition int32) bool) {
 	for p, offset := range done {
-		if offset == 0 || has != nil && !has(p) {
-			continue
+		if has == nil || has(p) {
+			in.See(offset, notes[p])
 		}
-		n, ok := commitnote.Parse(notes[p])
-		s.note, s.unknown = s.note.Join(n), s.unknown || !ok
 	}
 }
 
-// empty reports whether no spool has records of what is committed.
-func (s *spools) empty() bool { return !s.unknown && !s.note.Holds() }
+// ahead is how far the times of decisions may be ahead of their arrival in Kafka.
+const ahead = time.Hour
+
+// unspooled reports whether no decision of a range, of all that is committed, is in a spool.
+func (s *Status) unspooled(r Range) bool {
+	note, known := s.spools.Note()
+	return known && !note.Holds() && (note.Before().IsZero() || r.Since.After(note.Before().Add(ahead)))
+}
 
 // NewWatch makes a watch. It asks nothing.
 func NewWatch(cfg Config, log Log) *Watch {
@@ -186,7 +184,7 @@ func (w *Watch) Look(ctx context.Context) error {
 	}
 	t := w.track
 	w.status.Store(&Status{
-		now: w.cfg.Now, at: l.at, until: t.until, recent: t.recent, held: t.held || l.idle, behind: t.behind, eta: t.pace.eta(t.behind), parked: l.parked, unentered: l.unentered, unspooled: l.spools.empty(),
+		now: w.cfg.Now, at: l.at, until: t.until, recent: t.recent, held: t.held || l.idle, behind: t.behind, eta: t.pace.eta(t.behind), parked: l.parked, unentered: l.unentered, spools: l.spools,
 		took: w.cfg.Now().Sub(l.at), waits: t.waits(),
 	})
 	return nil
@@ -208,7 +206,7 @@ type look struct {
 	parked    *snapshot
 	unentered int64
 	idle      bool // a group with waiting records has no members
-	spools    spools
+	spools    commitnote.Beside
 }
 
 // read reads everything, in the order in which records move. See the package's text.
@@ -285,7 +283,7 @@ func (l *look) ends(ctx context.Context) error {
 }
 
 // committed reads the offsets of the consumers, and what they note of their spools.
-func (w *Watch) committed(ctx context.Context, of *spools) (map[place]int64, error) {
+func (w *Watch) committed(ctx context.Context, of *commitnote.Beside) (map[place]int64, error) {
 	done, notes := make([]map[int32]int64, len(w.cfg.Sources)), make([]map[int32]string, len(w.cfg.Sources))
 	all, ctx := errgroup.WithContext(ctx)
 	for i, s := range w.cfg.Sources {
@@ -300,7 +298,7 @@ func (w *Watch) committed(ctx context.Context, of *spools) (map[place]int64, err
 			found[place{s.Topic, p}] = offset
 		}
 		if of != nil {
-			of.see(done[i], notes[i], w.cfg.Has)
+			see(of, done[i], notes[i], w.cfg.Has)
 		}
 	}
 	return found, nil
@@ -337,13 +335,13 @@ func (l *look) dead(ctx context.Context) error {
 }
 
 // left reads the offsets of a group, and then the ends of its topic. A record that is put back meanwhile counts.
-func (w *Watch) left(ctx context.Context, s Source, of *spools) (done, ends map[int32]int64, err error) {
+func (w *Watch) left(ctx context.Context, s Source, of *commitnote.Beside) (done, ends map[int32]int64, err error) {
 	done, notes, err := w.log.CommittedNoted(ctx, s.Group, s.Topic)
 	if err != nil {
 		return nil, nil, err
 	}
 	if of != nil {
-		of.see(done, notes, nil)
+		see(of, done, notes, nil)
 	}
 	ends, err = w.log.Ends(ctx, s.Topic)
 	return done, ends, err

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"docket/internal/desk/ledger"
+	"docket/internal/record/commitnote"
 )
 
 // Quiet is what is known of the topics without a question to them.
@@ -14,6 +15,13 @@ type Quiet struct {
 	Until   time.Time
 	Nothing bool
 	Slow    bool // Kafka is too slow for a request
+	Spools  Noted
+}
+
+// Noted is what programs note of their spools: package commitnote. The zero value knows nothing.
+type Noted struct {
+	Note  commitnote.Note
+	Known bool // each program that has a partition notes its own
 }
 
 // Around looks for other records with the id of a stored decision. It is All without a question to Kafka. If nothing
@@ -25,18 +33,20 @@ func (l *Look) Around(ctx context.Context, id string) (Answer, bool) {
 	}
 	known := l.Quiet()
 	waits := !known.Nothing && !known.Slow
-	var places []Searched // that an earlier scan searched
+	var last scanned // an earlier scan
 	if waits {
 		var scanned bool
-		if places, scanned = l.seen.without(id, l.now()); !scanned {
+		if last, scanned = l.seen.without(id, l.now()); !scanned {
 			return Answer{}, false
 		}
+		known.Spools = last.spools
 	}
 	s := newSearch(l, []string{id})
 	limits := l.Limits.withDefaults()
 	within, cancel := context.WithTimeout(ctx, limits.Within)
 	defer cancel()
 	s.readSpools(within, limits)
+	s.tellSpools(known.Spools)
 	s.surplus(ctx)
 	if !known.Slow && slices.ContainsFunc(s.ranges, func(r ledger.Surplus) bool { return r.Open() > 0 }) {
 		return Answer{}, false
@@ -47,7 +57,7 @@ func (l *Look) Around(ctx context.Context, id string) (Answer, bool) {
 	case !ledger: // its topics would be searched from their start
 		return Answer{}, false
 	default:
-		for _, p := range places {
+		for _, p := range last.places {
 			s.looked(p.Name, p.Note)
 		}
 	}

@@ -20,7 +20,9 @@ func quietWorld(t *testing.T, quiet bool) (*world, *Look) {
 	w := newWorld(t)
 	w.rows = []reader.Decision{{Row: reader.Row{ID: "d-1", Time: noon, Topic: "logs"}}}
 	l := w.look()
-	l.Quiet = func() Quiet { return Quiet{Until: noon.Add(-7 * time.Second), Nothing: quiet} }
+	l.Quiet = func() Quiet {
+		return Quiet{Until: noon.Add(-7 * time.Second), Nothing: quiet, Spools: Noted{Known: true}}
+	}
 	return w, l
 }
 

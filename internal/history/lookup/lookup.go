@@ -13,13 +13,15 @@ import (
 	"docket/internal/history/archive"
 	"docket/internal/history/cold"
 	"docket/internal/history/reader"
+	"docket/internal/record/commitnote"
 	"docket/internal/record/envelope"
 	"docket/internal/service/config"
 )
 
 // Topics is the part of Kafka that a lookup needs; *kafka.Reader is one.
 type Topics interface {
-	Committed(ctx context.Context, group, topic string) (map[int32]int64, error)
+	// CommittedNoted are the offsets that a group has committed in a topic, and the text beside each: see package commitnote.
+	CommittedNoted(ctx context.Context, group, topic string) (done map[int32]int64, notes map[int32]string, err error)
 	Ends(ctx context.Context, topic string) (map[int32]int64, error)
 	// Identity differs between a topic and a later one of the same name. It is empty if the brokers give none.
 	Identity(ctx context.Context, topic string) (string, error)
@@ -202,7 +204,8 @@ type search struct {
 	bodies  map[string]int // kept bytes by id
 	// positions are the committed offsets of the groups, or why they are not known.
 	positions map[string]position
-	read      atomic.Int64 // records of Kafka
+	beside    commitnote.Beside // the offsets of those that may spool records
+	read      atomic.Int64      // records of Kafka
 	// ranges are those that desks left in Kafka. They are read before the ledger, so letters that enter meanwhile are
 	// found there.
 	ranges []ledger.Surplus

@@ -15,6 +15,7 @@ import (
 	"docket/internal/desk/ledger"
 	"docket/internal/history/archive"
 	"docket/internal/history/reader"
+	"docket/internal/record/commitnote"
 	"docket/internal/record/envelope"
 	"docket/internal/testkit/archivetest"
 )
@@ -134,7 +135,7 @@ func TestFind_NotLooked(t *testing.T) {
 		})
 	}
 	w := newWorld(t)
-	if a := w.find(); !a.Complete() || !a.Nowhere() || len(a.Looked) != 8 {
+	if a := w.find(); !a.Complete() || !a.Nowhere() || len(a.Looked) != 9 {
 		t.Errorf("complete: %v, nowhere: %v, looked at %v", a.Complete(), a.Nowhere(), a.Looked)
 	}
 }
@@ -145,6 +146,8 @@ func TestFind_SpoolsOfOtherHosts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.spools = []string{filepath.Join(t.TempDir(), "gone")}
+	w.put("logs", "stored")
+	w.committed["logs"] = 1 // without a note
 	a := w.find()
 	if len(a.NotLooked) != 1 || !a.NotLooked[0].Far || !strings.Contains(a.NotLooked[0].Why, "on this host") || !a.Complete() || !a.Nowhere() {
 		t.Errorf("%+v", a)
@@ -163,6 +166,61 @@ func TestFind_SpoolsOfOtherHosts(t *testing.T) {
 	sharded.Shards = sharded.Shards[1:]
 	if a := sharded.Find(t.Context(), "d-1"); len(a.NotLooked) != 1 || !a.Complete() || !a.Nowhere() {
 		t.Errorf("of no shard: %+v", a)
+	}
+}
+
+// TestFind_SpoolsNoted: programs note beside their offsets whether their spools may have records. A spool that may have some is a
+// gap, unless it is on this host.
+func TestFind_SpoolsNoted(t *testing.T) {
+	t.Parallel()
+	const here, there = "aaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbb"
+	for name, c := range map[string]struct {
+		logs, parking string
+		spools        []string
+		gap           string
+		far           bool
+	}{
+		"none":                       {logs: "docket1 " + here + ".7.0", parking: "docket1"},
+		"on this host":               {logs: "docket1 " + here + ".7.1", parking: "docket1"},
+		"elsewhere":                  {"docket1 " + here + ".7.1 " + there + ".9.1", "docket1", nil, "on other hosts: 1 may have records: `consumer where-is ID --spool DIR`", false},
+		"elsewhere, until later":     {logs: "docket1 " + there + ".9.1", parking: "docket1 " + there + ".10.0"},
+		"the replayer's":             {"docket1", "docket1 " + there + ".9.1", nil, "on other hosts: 1 may have records", false},
+		"more than are named":        {"docket1 +", "docket1", nil, "more than 0 may have records", false},
+		"of an earlier release":      {"docket1 ?1777629600", "docket1", nil, "wrote no notes until 2026-05-01T10:00:00Z: no program says", true},
+		"a collector's":              {"docket1", "docket1", usualSpools, "spools of collectors: there is no spool/collector on this host", true},
+		"not even an empty one here": {logs: "docket1", parking: "docket1", spools: []string{"gone"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.put("logs", "stored")
+			w.put("parking", "stored")
+			w.committed, w.notes = map[string]int64{"logs": 1, "parking": 1}, map[string]string{"logs": c.logs, "parking": c.parking}
+			if w.spools = c.spools; c.spools == nil {
+				w.spool(".lock", []byte(here+" 1\n"))
+			}
+			l := w.look()
+			a := l.Find(t.Context(), "d-1")
+			if c.gap == "" {
+				if len(a.NotLooked) != 0 || !slices.ContainsFunc(a.Looked, func(p Searched) bool { return strings.HasPrefix(p.Name, "spools of consumers") }) {
+					t.Errorf("not looked at %v, looked at %v", a.NotLooked, a.Looked)
+				}
+			} else if len(a.NotLooked) != 1 || !strings.Contains(a.NotLooked[0].String(), c.gap) || a.NotLooked[0].Far != c.far || a.Complete() != c.far {
+				t.Errorf("not looked at %+v, complete: %v", a.NotLooked, a.Complete())
+			}
+			// The same is said without a question to Kafka, where a row is found.
+			w.rows = []reader.Decision{{Row: reader.Row{ID: "d-1", Time: noon, Topic: "logs"}}}
+			l.Quiet = func() Quiet {
+				var of commitnote.Beside
+				of.See(1, c.logs)
+				of.See(1, c.parking)
+				note, known := of.Note()
+				return Quiet{Until: noon, Nothing: true, Spools: Noted{note, known}}
+			}
+			if q, ok := l.Around(t.Context(), "d-1"); !ok || q.Complete() != (c.gap == "" || c.far) {
+				t.Errorf("around a row: %v, not looked at %+v", ok, q.NotLooked)
+			}
+		})
 	}
 }
 

@@ -25,6 +25,7 @@ type scanned struct {
 	at     time.Time // before it read anything; zero: there was none
 	topics []string
 	places []Searched
+	spools Noted
 }
 
 // lately is how long a scan answers for ids that it did not meet. It is the time between two looks of a watch, which answers
@@ -41,11 +42,11 @@ func (s *seen) scanned(last scanned) {
 	s.last = last
 }
 
-// without returns the places that the last scan searched, if it did not meet an id there. It returns false if the scan is too
+// without returns the last scan, if it did not meet an id. It returns false if the scan is too
 // old, if it may have met the id, or while another one runs.
-func (s *seen) without(id string, now time.Time) ([]Searched, bool) {
+func (s *seen) without(id string, now time.Time) (scanned, bool) {
 	if s == nil {
-		return nil, false
+		return scanned{}, false
 	}
 	s.mu.Lock()
 	last := s.last
@@ -55,15 +56,15 @@ func (s *seen) without(id string, now time.Time) ([]Searched, bool) {
 	}
 	s.mu.Unlock()
 	if age := now.Sub(last.at); last.at.IsZero() || age < 0 || age > lately {
-		return nil, false
+		return scanned{}, false
 	}
 	hash := maphash.String(s.seed, id)
 	for _, t := range topics {
 		if !t.lacks(hash) {
-			return nil, false
+			return scanned{}, false
 		}
 	}
-	return last.places, true
+	return last, true
 }
 
 // lacks reports whether no decision with a hash was met. It is false while a scan runs. A topic of which nothing was

@@ -8,10 +8,12 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"docket/internal/audit/verify"
+	"docket/internal/fallback"
 	"docket/internal/record/envelope"
 )
 
@@ -32,6 +34,7 @@ func Spools(dir string) []string {
 // spoolRead is the result of reading one directory.
 type spoolRead struct {
 	dir    string
+	id     string // as its program notes it; empty: it does not
 	there  bool
 	files  int
 	broken []string // files that could not be read whole
@@ -44,7 +47,6 @@ func (s *search) readSpools(ctx context.Context, limits Limits) {
 	for _, dir := range s.look.Spools {
 		s.spools = append(s.spools, s.readSpool(ctx, strings.TrimSuffix(dir, "/"), &left))
 	}
-	s.tellSpools()
 }
 
 // noSpools reports whether no record waited in a spool of this host.
@@ -64,6 +66,10 @@ func (s *search) readSpool(ctx context.Context, dir string, left *int64) spoolRe
 		return read
 	}
 	defer func() { _ = root.Close() }() // it was only read
+	if read.id, err = fallback.IdentityOf(root.FS()); err != nil {
+		read.why = "it cannot be read"
+		return read
+	}
 	set := s.look.Settings
 	read.files, read.broken, err = verify.EachSpooled(ctx, root.FS(), left, func(file string, r *kgo.Record) {
 		where := Unread
@@ -98,8 +104,10 @@ func (s *search) readSpool(ctx context.Context, dir string, left *int64) spoolRe
 	return read
 }
 
-func (s *search) tellSpools() {
+// tellSpools says which spools were read, and what programs note of all others.
+func (s *search) tellSpools(remote Noted) {
 	var absent []string
+	read := map[string]bool{} // by id
 	for _, r := range s.spools {
 		name := "the spool " + r.dir
 		switch {
@@ -113,8 +121,43 @@ func (s *search) tellSpools() {
 		default:
 			s.looked(name, fmt.Sprintf("%d files on this host", r.files))
 		}
+		read[r.id] = true
 	}
-	if len(absent) > 0 && len(absent) == len(s.spools) {
-		s.lack(Gap{Name: "spools", Why: "there is no " + strings.Join(absent, " and no ") + " on this host: `consumer where-is ID --spool DIR` on the host that has one", Far: true})
+	if !remote.Known {
+		if len(absent) > 0 && len(absent) == len(s.spools) {
+			s.lack(Gap{Name: "spools", Why: "there is no " + strings.Join(absent, " and no ") + " on this host: " + byHand, Far: true})
+		}
+		return
 	}
+	holding, more := remote.Note.Holding()
+	elsewhere := len(slices.DeleteFunc(holding, func(id string) bool { return read[id] }))
+	const others = "spools of consumers and replayers on other hosts"
+	switch {
+	case more:
+		s.missed(others, fmt.Sprintf("more than %d may have records: %s", elsewhere, byHand))
+	case elsewhere > 0:
+		s.missed(others, fmt.Sprintf("%d may have records: %s", elsewhere, byHand))
+	default:
+		s.looked(others, "none has records, as each notes beside its offsets")
+	}
+	if before := remote.Note.Before(); !before.IsZero() {
+		s.lack(Gap{Name: "spools of programs that wrote no notes until " + before.UTC().Format(time.RFC3339), Why: "no program says whether they have records: " + byHand, Far: true})
+	}
+	if collectors := usualSpools[2]; slices.Contains(absent, collectors) {
+		s.lack(Gap{Name: "spools of collectors", Why: "there is no " + collectors + " on this host: " + byHand, Far: true})
+	}
+}
+
+const byHand = "`consumer where-is ID --spool DIR` on the host that has one"
+
+// noted is what the programs note of their spools, as this search found it in Kafka.
+func (s *search) noted() Noted {
+	set := s.look.Settings
+	for _, topic := range append(set.SourceTopics(), set.KafkaParkingTopic) {
+		if at, there := s.positions[topic]; !there || at.err != nil {
+			return Noted{}
+		}
+	}
+	note, known := s.beside.Note()
+	return Noted{note, known}
 }

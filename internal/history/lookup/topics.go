@@ -137,6 +137,7 @@ func (s *search) begin(ctx context.Context, topics Topics, limits Limits) {
 	lanes.Wait()
 	s.readSpools(ctx, limits)
 	later.Wait()
+	s.tellSpools(s.noted())
 }
 
 // position notes the committed offsets of a group.
@@ -144,10 +145,16 @@ func (s *search) position(ctx context.Context, topics Topics, group, topic strin
 	if topics == nil {
 		return
 	}
-	next, err := topics.Committed(ctx, group, topic)
+	next, notes, err := topics.CommittedNoted(ctx, group, topic)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.positions[topic] = position{next, err}
+	if group == s.look.Settings.DeskGroup { // a desk has no spool
+		return
+	}
+	for p, offset := range next {
+		s.beside.See(offset, notes[p])
+	}
 }
 
 // quiet says of each topic what is known of it without a question. Letters that a desk left in it were not searched.
@@ -179,7 +186,7 @@ func (s *search) scan(ctx context.Context, topics Topics, ledger bool, limits Li
 	}
 	all.Wait()
 	whole := ledger && s.noSpools()
-	last := scanned{at: s.began}
+	last := scanned{at: s.began, spools: s.noted()}
 	for _, p := range parts {
 		s.tell(p, limits)
 		whole = whole && p.err == nil && !p.bounded && p.upTo == nil

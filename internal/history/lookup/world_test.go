@@ -36,6 +36,7 @@ type world struct {
 	remade    map[string]int           // how often a topic was made again
 	scanned   int                      // records that scans gave
 	committed map[string]int64         // by topic
+	notes     map[string]string        // beside it
 	broken    map[string]error         // by topic
 	hang      string                   // a topic whose scan never ends
 	moved     func(asked string)       // called with each request
@@ -83,15 +84,15 @@ func (w *world) Surplus(context.Context, bool, int) ([]ledger.Surplus, error) {
 	return w.left, nil
 }
 
-func (w *world) Committed(_ context.Context, group, topic string) (map[int32]int64, error) {
+func (w *world) CommittedNoted(_ context.Context, _, topic string) (done map[int32]int64, notes map[int32]string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.moved("committed " + topic)
 	at, there := w.committed[topic]
 	if !there {
-		return map[int32]int64{}, nil
+		return map[int32]int64{}, nil, nil
 	}
-	return map[int32]int64{0: at}, nil
+	return map[int32]int64{0: at}, map[int32]string{0: w.notes[topic]}, nil
 }
 
 func (w *world) Ends(_ context.Context, topic string) (map[int32]int64, error) {

@@ -131,7 +131,8 @@ func (p *Program) watchShards(all *inspect.Everywhere) *complete.Answers {
 func (p *Program) quiet() lookup.Quiet {
 	s := p.complete.Status()
 	until, nothing := s.Read()
-	return lookup.Quiet{Until: until, Nothing: nothing, Slow: s.Slow()}
+	note, noted := s.Spools()
+	return lookup.Quiet{Until: until, Nothing: nothing, Slow: s.Slow(), Spools: lookup.Noted{Note: note, Known: noted}}
 }
 
 func (a *listener) run(ctx context.Context) error { return a.server.Run(ctx, a.listener) }

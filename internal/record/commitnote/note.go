@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Spool is what a note says of one spool.
@@ -18,13 +19,15 @@ type Spool struct {
 // Note is what commits say of spools. The zero value says of none.
 type Note struct {
 	spools map[string]Spool
-	others bool // there were more that may have records than a note names
+	others bool  // there were more that may have records than a note names
+	before int64 // Unix seconds; 0: none. What was committed earlier may be in a spool that no note names
 }
 
 const (
 	prefix  = "docket1"
 	others  = "+"
-	longest = 32 // characters of an id
+	before  = "?" // and Unix seconds
+	longest = 32  // characters of an id
 	// mostHolding and mostEmpty limit the spools that a note names, so that it stays below 4,096 bytes. That is the limit
 	// of a broker (offset.metadata.max.bytes).
 	mostHolding, mostEmpty = 48, 16
@@ -32,6 +35,9 @@ const (
 
 // Of is the note of one spool.
 func Of(s Spool) Note { return Note{spools: map[string]Spool{s.ID: s}} }
+
+// Unnoted is the note of commits that had none, until a time.
+func Unnoted(until time.Time) Note { return Note{before: max(1, until.Unix()+1)} }
 
 // Parse reads a note. It returns false of any other text, as that of an earlier release or of another program.
 func Parse(text string) (n Note, ok bool) {
@@ -43,6 +49,14 @@ func Parse(text string) (n Note, ok bool) {
 	for _, part := range strings.Fields(rest) {
 		if part == others {
 			n.others = true
+			continue
+		}
+		if at, ok := strings.CutPrefix(part, before); ok {
+			seconds, err := strconv.ParseInt(at, 10, 63)
+			if err != nil || seconds <= 0 {
+				return Note{}, false
+			}
+			n.before = max(n.before, seconds)
 			continue
 		}
 		s, ok := parseSpool(part)
@@ -77,7 +91,7 @@ func (n *Note) add(s Spool) {
 
 // Join returns the newest of both notes for each spool.
 func (n Note) Join(o Note) Note {
-	all := Note{maps.Clone(n.spools), n.others || o.others}
+	all := Note{maps.Clone(n.spools), n.others || o.others, max(n.before, o.before)}
 	if all.spools == nil {
 		all.spools = map[string]Spool{}
 	}
@@ -87,7 +101,27 @@ func (n Note) Join(o Note) Note {
 	return all
 }
 
-// Holds reports whether some spool may have records.
+// Before returns the time before which offsets were committed without a note. Their records may be in a spool that no
+// note names. It is zero if there are none.
+func (n Note) Before() time.Time {
+	if n.before == 0 {
+		return time.Time{}
+	}
+	return time.Unix(n.before, 0)
+}
+
+// Holding returns the ids of the spools that may have records, in order. More is true if there are others without a name.
+func (n Note) Holding() (ids []string, more bool) {
+	for _, s := range n.spools {
+		if s.Holds {
+			ids = append(ids, s.ID)
+		}
+	}
+	slices.Sort(ids)
+	return ids, n.others
+}
+
+// Holds reports whether some spool that a note has met may have records.
 func (n Note) Holds() bool {
 	for _, s := range n.spools {
 		if s.Holds {
@@ -129,6 +163,9 @@ func (n Note) with(own *Spool) string {
 	}
 	if more {
 		b.WriteString(" " + others)
+	}
+	if n.before > 0 {
+		b.WriteString(" " + before + strconv.FormatInt(n.before, 10))
 	}
 	return b.String()
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
@@ -21,6 +22,9 @@ func anyNote(t *rapid.T) (n commitnote.Note) {
 	for range rapid.IntRange(0, 4).Draw(t, "n") {
 		n = n.Join(commitnote.Of(anySpool(t)))
 	}
+	if rapid.Bool().Draw(t, "unnoted") {
+		n = n.Join(commitnote.Unnoted(time.Unix(int64(rapid.IntRange(0, 3).Draw(t, "until")), 0)))
+	}
 	return n
 }
 
@@ -29,7 +33,7 @@ func TestNote_ComesBackFromItsText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := anyNote(t)
 		back, ok := commitnote.Parse(n.String())
-		if !ok || back.String() != n.String() || back.Holds() != n.Holds() {
+		if !ok || back.String() != n.String() || back.Holds() != n.Holds() || !back.Before().Equal(n.Before()) {
 			t.Fatalf("%q came back as %q, %v", n, back, ok)
 		}
 	})
@@ -81,6 +85,7 @@ func TestNote_Bounded(t *testing.T) {
 		s.Since, s.Holds = s.Since+1000, false
 		emptyLater = emptyLater.Join(commitnote.Of(s))
 	}
+	holding = holding.Join(commitnote.Unnoted(time.Unix(1<<40, 0)))
 	for name, n := range map[string]commitnote.Note{"empty": empty, "holding": holding, "both": empty.Join(commitnote.Of(commitnote.Spool{ID: "z", Since: 1, Holds: true}))} {
 		text := n.String()
 		if len(text) >= 4096 {
@@ -102,7 +107,7 @@ func TestNote_Bounded(t *testing.T) {
 func TestParse_NoNotes(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "docket", "docket12", "docket1x", "docket-4c1e/7", "docket1 a", "docket1 a.1", "docket1 a.1.2", "docket1 a.0.1", "docket1 a.-1.1", "docket1 A.1.1", "docket1 .1.1",
-		"docket1 a.99999999999999999999.1", "docket1 " + strings.Repeat("a", 33) + ".1.1", "docket2 a.1.1"} {
+		"docket1 a.99999999999999999999.1", "docket1 " + strings.Repeat("a", 33) + ".1.1", "docket2 a.1.1", "docket1 ?", "docket1 ?0", "docket1 ?-1", "docket1 ?1.1", "docket1 ?99999999999999999999"} {
 		if n, ok := commitnote.Parse(text); ok {
 			t.Errorf("%q is %q", text, n)
 		}
@@ -116,7 +121,8 @@ func TestKeeper_CarriesWhatItMet(t *testing.T) {
 	t.Parallel()
 	own := commitnote.Spool{ID: "own", Since: 10}
 	known := true
-	k := commitnote.NewKeeper(func() (commitnote.Spool, bool) { return own, known })
+	now := time.Unix(1000, 0)
+	k := commitnote.NewKeeper(func() (commitnote.Spool, bool) { return own, known }, func() time.Time { return now })
 	says := func(want string) {
 		t.Helper()
 		if got := k.Text(); got != want {
@@ -124,22 +130,30 @@ func TestKeeper_CarriesWhatItMet(t *testing.T) {
 		}
 	}
 	says("docket1 own.10.0")
-	k.Met("docket1 other.5.1 own.9.1")
-	k.Met("of another program")
+	k.Met(7, "docket1 other.5.1 own.9.1")
+	k.Met(0, "of another program") // nothing was committed
 	says("docket1 own.10.0 other.5.1")
 	own = commitnote.Spool{ID: "own", Since: 11, Holds: true}
 	says("docket1 own.11.1 other.5.1")
-	k.Met("docket1 other.6.0")
+	k.Met(0, "docket1 other.6.0")
 	says("docket1 own.11.1 other.6.0")
-	k.Met("docket1 own.40.0") // by a clock that was ahead
-	says("docket1 own.41.1 other.6.0")
-	k.Met("docket1 own.41.1")
-	says("docket1 own.41.1 other.6.0")
+	k.Met(7, "docket1 own.40.0") // of a copy
+	says("docket1 own.41.1 other.6.0 ?1001")
+	k.Met(7, "docket1 own.41.1")
+	says("docket1 own.41.1 other.6.0 ?1001")
 	own = commitnote.Spool{ID: "own", Since: 12}
-	says("docket1 own.42.0 other.6.0")
+	says("docket1 own.42.0 other.6.0 ?1001")
+	now = now.Add(time.Minute)
+	k.Met(7, "")
+	says("docket1 own.42.0 other.6.0 ?1061")
+	now = now.Add(time.Hour)
+	k.Met(7, "docket1 ?2000") // of a program that found it earlier
+	says("docket1 own.42.0 other.6.0 ?2000")
+	k.Met(7, "of another program")
+	says("docket1 own.42.0 other.6.0 ?4661")
 	known = false
 	says("")
-	if got := commitnote.NewKeeper(nil).Text(); got != "docket1" {
+	if got := commitnote.NewKeeper(nil, nil).Text(); got != "docket1" {
 		t.Errorf("without a spool: %q", got)
 	}
 }

@@ -202,7 +202,7 @@ func open(program config.Program, s config.Settings, o Options, traces *tracing.
 	}
 	parts = &Parts{Close: closeAll}
 
-	notes := commitnote.NewKeeper(nil) // one for all lanes
+	notes := commitnote.NewKeeper(nil, nil) // one for all lanes
 	if s.SpoolDir != "" {
 		sp, err := openSpool(s, o, log)
 		if err != nil {
@@ -210,7 +210,7 @@ func open(program config.Program, s config.Settings, o Options, traces *tracing.
 		}
 		parts.Spool = sp
 		closers = append(closers, func() { _ = sp.spool.Close() })
-		notes = commitnote.NewKeeper(sp.held)
+		notes = commitnote.NewKeeper(sp.held, nil)
 	}
 	db, err := openDatabase(s, poolOf(program), o.DialDatabase, traces, log)
 	if err != nil {

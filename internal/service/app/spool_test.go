@@ -59,7 +59,7 @@ func TestSpool_Noted(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.spool.Close()
-	notes := commitnote.NewKeeper(s.held)
+	notes := commitnote.NewKeeper(s.held, nil)
 	before, ok := commitnote.Parse(notes.Text())
 	if !ok || before.Holds() {
 		t.Errorf("before: %q", before)

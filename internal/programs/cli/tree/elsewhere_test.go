@@ -25,7 +25,9 @@ var _ lookup.Topics = (*kafka.Reader)(nil)
 
 func (k kafkaOf) open() (lookup.Topics, func(), error) { return k, func() {}, nil }
 
-func (k kafkaOf) Committed(context.Context, string, string) (map[int32]int64, error) { return nil, nil }
+func (k kafkaOf) CommittedNoted(context.Context, string, string) (map[int32]int64, map[int32]string, error) {
+	return nil, nil, nil
+}
 
 func (k kafkaOf) Identity(_ context.Context, topic string) (string, error) { return topic, nil }
 

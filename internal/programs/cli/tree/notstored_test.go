@@ -50,7 +50,7 @@ func TestNotStored_SaysWhereItWasLookedFor(t *testing.T) {
 		Looked    []string
 		NotLooked []string `json:"not_looked"`
 	}
-	if err := json.Unmarshal([]byte(r.out), &answer); err != nil || len(answer.Looked) != 7 || len(answer.NotLooked) != 2 || !strings.Contains(answer.NotLooked[0], "archived day 2026-08-03 in ") || strings.Count(answer.NotLooked[1], "is broken") != 2 {
+	if err := json.Unmarshal([]byte(r.out), &answer); err != nil || len(answer.Looked) != 8 || len(answer.NotLooked) != 2 || !strings.Contains(answer.NotLooked[0], "archived day 2026-08-03 in ") || strings.Count(answer.NotLooked[1], "is broken") != 2 {
 		t.Errorf("%v, %+v, %s", err, answer, said)
 	}
 	w.environ = nil
