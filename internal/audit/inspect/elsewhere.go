@@ -163,6 +163,15 @@ func (w *Whereabouts) settle() {
 	}
 }
 
+// Tells reports whether a decision of a source record is told with what was found.
+func (w *Whereabouts) Tells(f *lookup.Found) bool {
+	return slices.ContainsFunc(w.Records, func(r Record) bool {
+		return slices.ContainsFunc(r.Decisions, func(d Decision) bool {
+			return slices.ContainsFunc(d.Elsewhere, func(g lookup.Found) bool { return g.Where == f.Where && g.Name == f.Name && g.Origin == f.Origin })
+		})
+	})
+}
+
 // tells reports whether the source record covers a found one.
 func (r *Record) tells(f lookup.Found) bool {
 	if f.Where == lookup.Unread {

@@ -17,6 +17,7 @@ import (
 	"docket/internal/postgres/ledgerdb"
 	"docket/internal/record/decision"
 	"docket/internal/record/envelope"
+	"docket/internal/record/home"
 )
 
 // Query is a place to look for, or a decision id if Topic is empty.
@@ -86,6 +87,8 @@ type Decision struct {
 	Refused   string // the decoder's refusal; empty: it accepts it
 	Rows      []Row
 	Forwarded []Forwarded
+	// Elsewhere are an archive or a spool that has it. Without rows and forwarded records they are its home.
+	Elsewhere []lookup.Found
 }
 
 // Row is a row with the decision's identity.
@@ -138,8 +141,67 @@ func (s *System) Find(ctx context.Context, q Query, since time.Time) (*Whereabou
 	if len(w.Records) > 0 {
 		s.letters(ctx, w)
 	}
+	if err := s.archived(ctx, w, q); err != nil {
+		return nil, err
+	}
 	w.settle()
 	return w, nil
+}
+
+// mostSought limits the decisions of one record that are searched by their ids.
+const mostSought = 10
+
+// archived adds the archives and spools that have a committed decision without another home. After a search by id they
+// are known. For a record they are searched by the ids of such decisions.
+func (s *System) archived(ctx context.Context, w *Whereabouts, q Query) error {
+	sought := 0
+	for i := range w.Records {
+		r := &w.Records[i]
+		for j := range r.Decisions {
+			d := &r.Decisions[j]
+			if d.ID == "" || d.housed() || r.Ahead || r.Offset >= r.Committed {
+				continue
+			}
+			found := w.Found
+			if q.ID == "" {
+				if sought++; sought > mostSought {
+					continue
+				}
+				before := len(w.Found)
+				if _, _, err := s.everywhere(ctx, w, d.ID); err != nil {
+					return err
+				}
+				found = w.Found[before:]
+			}
+			for k := range found {
+				if has(&found[k], d) {
+					d.Elsewhere = append(d.Elsewhere, found[k])
+				}
+			}
+		}
+	}
+	if left := sought - mostSought; left > 0 {
+		w.Unlooked = append(w.Unlooked, fmt.Sprintf("archives, for %d more decisions of that record: search them by decision_id", left))
+	}
+	return nil
+}
+
+// housed reports whether a row or a forwarded record is a home of the decision.
+func (d *Decision) housed() bool {
+	return slices.ContainsFunc(d.Rows, func(r Row) bool { return r.Equal }) ||
+		slices.ContainsFunc(d.Forwarded, func(f Forwarded) bool { return f.Home != home.Parked || !f.Settled })
+}
+
+// has reports whether what was found by the id of a decision is that decision, in an archive or in a spool. An archived row of
+// its time is its identity, wherever that was first read.
+func has(f *lookup.Found, d *Decision) bool {
+	switch o := f.Origin; f.Where {
+	case lookup.InArchive, lookup.Archived, lookup.Spooled:
+		return f.Where == lookup.InArchive && f.Time.Equal(d.Time) ||
+			!f.Unproven && o.Topic == d.Topic && o.Partition == d.Partition && o.Offset == d.Offset && max(0, o.Index) == d.Index
+	default:
+		return false
+	}
 }
 
 // letters asks the ledger for the dead letters that were found. A missing ledger, or a role that may not read it, is

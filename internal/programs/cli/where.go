@@ -132,7 +132,9 @@ func showWhere(w io.Writer, s config.Settings, found *inspect.Whereabouts) int {
 			e.FirstFailedAt.UTC().Format(time.RFC3339), e.Cause.Code, e.State, e.Origin.Topic, e.ID[:12])
 	}
 	for i := range found.Found {
-		say(w, "%s\n", plainly(found.Found[i].Text(found.At)))
+		if !found.Tells(&found.Found[i]) {
+			say(w, "%s\n", plainly(found.Found[i].Text(found.At)))
+		}
 	}
 	if all == 0 {
 		say(w, "%snot found in %s\n", unsure(found), strings.Join(found.Looked, ", "))
@@ -222,6 +224,10 @@ func (t *teller) decision(d *inspect.Decision) bool {
 	}
 	for i := range d.Forwarded {
 		housed = t.forwarded(d, &d.Forwarded[i]) || housed
+	}
+	for i := range d.Elsewhere {
+		say(t.w, "  %s. Nothing to do.\n", plainly(d.Elsewhere[i].Text(t.now)))
+		housed = true
 	}
 	if housed {
 		return true

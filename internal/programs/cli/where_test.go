@@ -10,6 +10,7 @@ import (
 	"docket/internal/audit/inspect"
 	"docket/internal/audit/verify"
 	"docket/internal/desk/ledger"
+	"docket/internal/history/lookup"
 	"docket/internal/record/home"
 	"docket/internal/service/config"
 )
@@ -53,6 +54,7 @@ func TestWhereIs_SaysWhatFollows(t *testing.T) {
 		"gone":               {inspect.Record{Gone: true, Start: 5000, Committed: 9000}, Failed, "was deleted from the source topic, which starts at 5,000 now"},
 		"a conflict, alone":  {inspect.Record{Committed: 200, Decisions: []inspect.Decision{{Place: place, Rows: []inspect.Row{{Row: verify.Row{Place: place}}}}}}, Failed, "has another payload"},
 		"half of two":        {inspect.Record{Committed: 200, Decisions: []inspect.Decision{{Place: place, Rows: []inspect.Row{{Row: verify.Row{Place: place}, Equal: true}}}, {Place: place}}}, Failed, "committed, but not found in here, there"},
+		"archived":           {inspect.Record{Committed: 200, Decisions: []inspect.Decision{{Place: place, Elsewhere: []lookup.Found{{Where: lookup.InArchive, Name: "part-1", Day: "2026-04-01"}}}}}, Done, "in archive file part-1 of 2026-04-01. Nothing to do."},
 		"a terminal's trick": {inspect.Record{Committed: 20, Decisions: []inspect.Decision{{Place: place, ID: "\x1b[31m"}}}, Done, `[0] \x1b[31m`},
 	} {
 		t.Run(name, func(t *testing.T) {
