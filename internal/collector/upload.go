@@ -54,6 +54,8 @@ const (
 	eachDecision = 1536
 	// eachNode is what a key or a brace takes while a decision of very many is decoded.
 	eachNode = 24
+	// smallDecision is the size from which on there is room for all decisions of an upload before they are decoded.
+	smallDecision = 512
 	// eachLetter is what a dead letter takes on top: headers, twice.
 	eachLetter = 3 << 10
 	// mostTools is how many decisions' tools are kept for the next upload.
@@ -122,21 +124,21 @@ func (u *upload) read(w http.ResponseWriter, r *http.Request) (refused *refusal)
 			return nil
 		}
 	}
-	loose, refused := u.reserve()
+	counted, loose, refused := u.reserve()
 	if refused != nil {
 		return refused
 	}
 	u.tools = allTools.Get().(*tools)
-	// Most have one; room for others is made as they come, and there is memory for that.
-	u.tools.decoder.Begin(min(1+bytes.Count(u.plain, []byte(`"decision_id"`)), decision.MaxDecisions))
+	// Room for smaller ones is made as they come, and there is memory for that.
+	u.tools.decoder.Begin(min(1+len(u.plain)/smallDecision, counted.decisions, decision.MaxDecisions))
 	record, unread := u.tools.decoder.Decode(u.plain, max(u.inflated, 1))
 	if unread != nil {
 		return unreadable(unread)
 	}
 	u.parts = record.Parts
 	u.allow()
-	if loose.decisions > 0 {
-		u.give(loose.bytes() - outlay{len(u.parts), loose.nodes}.bytes())
+	if loose {
+		u.give(counted.bytes() - outlay{len(u.parts), counted.nodes}.bytes())
 	}
 	return nil
 }
@@ -163,11 +165,12 @@ func (u *upload) allow() {
 
 // reserve takes the memory that decoding and publishing may need at most. While half of the budget is free, it takes a
 // loose bound, which is found quickly. The excess is given back once the decisions were counted.
-func (u *upload) reserve() (loose outlay, refused *refusal) {
-	if loose = looseOutlay(u.plain); loose.bytes() <= u.most/2-u.used.Load() && u.take(loose.bytes()) == nil {
-		return loose, nil
+func (u *upload) reserve() (counted outlay, loose bool, refused *refusal) {
+	if counted = looseOutlay(u.plain); counted.bytes() <= u.most/2-u.used.Load() && u.take(counted.bytes()) == nil {
+		return counted, true, nil
 	}
-	return outlay{}, u.take(outlayOf(u.plain).bytes())
+	counted = outlayOf(u.plain)
+	return counted, false, u.take(counted.bytes())
 }
 
 // end gives everything back. Memory that a publisher may still look at is left to the garbage collector.
