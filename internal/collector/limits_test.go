@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"runtime"
 	"strings"
 	"sync"
@@ -345,6 +346,28 @@ func TestMemory_BoundedAtAnyLoad(t *testing.T) { //nolint:paralleltest // it mea
 	}
 	if left := w.memory.used.Load(); left != 0 {
 		t.Errorf("%d bytes stay taken", left)
+	}
+}
+
+// TestMemory_RoomOfDecisions has an upload of one large decision, which looks like many small ones. Its room counts until the
+// upload ends.
+func TestMemory_RoomOfDecisions(t *testing.T) {
+	t.Parallel()
+	if size := reflect.TypeFor[decision.Part]().Size(); size > eachPart {
+		t.Errorf("room for a decision takes %d bytes, and %d are counted", size, eachPart)
+	}
+	const elements = 1000
+	body := `{"decision_id":"x","timestamp":"2026-03-01T12:00:00Z","input":[` + strings.Repeat(`"`+strings.Repeat("x", 1000)+`",`, elements) + `1]}`
+	w := newWorld(t)
+	var taken int64
+	w.publisher = publishFunc(func(_ context.Context, records []*kgo.Record) []error {
+		taken = w.memory.used.Load()
+		return make([]error, len(records))
+	})
+	a := httptest.NewRecorder()
+	w.ServeHTTP(a, posted(t.Context(), "/logs", strings.NewReader(body)))
+	if want := int64(len(body) + eachPart*elements); a.Code != http.StatusOK || taken < want {
+		t.Errorf("%d, and %d bytes of at least %d are taken", a.Code, taken, want)
 	}
 }
 

@@ -52,6 +52,8 @@ const (
 	// eachDecision is what a decision takes beside its bytes while it is decoded and published: its Part, its record here,
 	// in the publisher and in the client, and its key.
 	eachDecision = 1536
+	// eachPart is what room for one decision more takes, a [decision.Part].
+	eachPart = 368
 	// eachNode is what a key or a brace takes while a decision of very many is decoded.
 	eachNode = 24
 	// smallDecision is the size from which on there is room for all decisions of an upload before they are decoded.
@@ -138,7 +140,8 @@ func (u *upload) read(w http.ResponseWriter, r *http.Request) (refused *refusal)
 	u.parts = record.Parts
 	u.allow()
 	if loose {
-		u.give(counted.bytes() - outlay{len(u.parts), counted.nodes}.bytes())
+		left := outlay{len(u.parts), counted.nodes}.bytes() + eachPart*int64(u.tools.decoder.Room()-len(u.parts))
+		u.give(max(0, counted.bytes()-left))
 	}
 	return nil
 }

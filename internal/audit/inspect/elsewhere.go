@@ -116,14 +116,9 @@ func (s *System) everywhere(ctx context.Context, w *Whereabouts, id string) ([]v
 	if err != nil {
 		return nil, nil, err
 	}
-	w.Looked = append(w.Looked, lookup.SearchedIn(a.Looked)...)
-	for _, g := range a.NotLooked {
-		if g.Forgotten {
-			w.Forgotten = append(w.Forgotten, g.String())
-			continue
-		}
-		w.Unlooked = append(w.Unlooked, g.String())
-	}
+	before := a
+	w.by = &before
+	w.looked(&a)
 	var places []verify.Place
 	add := func(topic string, partition int32, offset int64) {
 		at := verify.Place{Topic: topic, Partition: partition, Offset: offset}

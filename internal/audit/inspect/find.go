@@ -64,6 +64,8 @@ type Whereabouts struct {
 	// Looked are the places and ranges that were searched. Unlooked are the others, with reasons. Forgotten are those
 	// that were given up on purpose, with names.
 	Looked, Unlooked, Forgotten []string
+
+	by *lookup.Answer // about the id of the query; nil: it has none
 }
 
 // Record is one Kafka record of the source, or its traces elsewhere.
@@ -89,6 +91,10 @@ type Decision struct {
 	Forwarded []Forwarded
 	// Elsewhere are an archive or a spool that has it. Without rows and forwarded records they are its home.
 	Elsewhere []lookup.Found
+	// Unsought says that it has no other home, and was not searched by its id.
+	Unsought bool
+
+	body []byte
 }
 
 // Row is a row with the decision's identity.
@@ -151,8 +157,8 @@ func (s *System) Find(ctx context.Context, q Query, since time.Time) (*Whereabou
 // mostSought limits the decisions of one record that are searched by their ids.
 const mostSought = 10
 
-// archived adds the archives and spools that have a committed decision without another home. After a search by id they
-// are known. For a record they are searched by the ids of such decisions.
+// archived adds the archives, spools and letters of the ledger that have a committed decision without another home. After a
+// search by id they are known. For a record they are searched by the ids of such decisions.
 func (s *System) archived(ctx context.Context, w *Whereabouts, q Query) error {
 	sought := 0
 	for i := range w.Records {
@@ -162,46 +168,89 @@ func (s *System) archived(ctx context.Context, w *Whereabouts, q Query) error {
 			if d.ID == "" || d.housed() || r.Ahead || r.Offset >= r.Committed {
 				continue
 			}
-			found := w.Found
+			a := w.by
 			if q.ID == "" {
 				if sought++; sought > mostSought {
+					d.Unsought = true
 					continue
 				}
-				before := len(w.Found)
-				if _, _, err := s.everywhere(ctx, w, d.ID); err != nil {
-					return err
+				found, err := s.elsewhere(ctx, d.ID)
+				if ctx.Err() != nil {
+					return ctx.Err()
 				}
-				found = w.Found[before:]
+				if err != nil {
+					d.Unsought = true
+					w.Unlooked = append(w.Unlooked, fmt.Sprintf("other places, by decision_id: %v", err))
+					continue
+				}
+				a = &found
+				w.looked(a)
 			}
-			for k := range found {
-				if has(&found[k], d) {
-					d.Elsewhere = append(d.Elsewhere, found[k])
-				}
+			if a != nil {
+				d.add(a)
 			}
 		}
 	}
-	if left := sought - mostSought; left > 0 {
-		w.Unlooked = append(w.Unlooked, fmt.Sprintf("archives, for %d more decisions of that record: search them by decision_id", left))
-	}
 	return nil
+}
+
+// looked adds the places that were searched for an id, and those that were not, each once.
+func (w *Whereabouts) looked(a *lookup.Answer) {
+	add := func(to *[]string, text string) {
+		if !slices.Contains(*to, text) {
+			*to = append(*to, text)
+		}
+	}
+	for _, p := range lookup.SearchedIn(a.Looked) {
+		add(&w.Looked, p)
+	}
+	for _, g := range a.NotLooked {
+		if g.Forgotten {
+			add(&w.Forgotten, g.String())
+		} else {
+			add(&w.Unlooked, g.String())
+		}
+	}
+}
+
+// add takes over what an answer about its id has of the decision: an archived row, a letter, or a record in a spool.
+func (d *Decision) add(a *lookup.Answer) {
+	at := func(o envelope.Origin) bool {
+		return o.Topic == d.Topic && o.Partition == d.Partition && o.Offset == d.Offset && max(0, o.Index) == d.Index
+	}
+	for _, row := range a.Archived {
+		first := at(envelope.Origin{Topic: row.Topic, Partition: row.Partition, Offset: row.Offset, Index: row.Index})
+		switch same := row.Time.Equal(d.Time); {
+		case first, same && verify.SameJSON(row.Raw, d.body):
+			d.Elsewhere = append(d.Elsewhere, lookup.InArchiveOf(row))
+		case same:
+			d.Rows = append(d.Rows, Row{verify.Row{Place: verify.Place{Topic: row.Topic, Partition: row.Partition, Offset: row.Offset, Index: row.Index}, ID: row.ID, Time: row.Time, StoredAt: row.StoredAt}, false})
+		}
+	}
+	for i := range a.Letters {
+		e := &a.Letters[i]
+		if !at(e.Origin) || e.Cause.Kind == envelope.Foreign {
+			continue
+		}
+		d.Forwarded = append(d.Forwarded, Forwarded{
+			Forwarded: verify.Forwarded{
+				Place: d.Place, Home: home.DeadLetter, Found: e.Found.Topic, At: verify.Position{Partition: e.Found.Partition, Offset: e.Found.Offset}, Kind: string(e.Cause.Kind), Code: e.Cause.Code,
+				ID: e.ID, Entry: e.ID, FailedAt: e.FailedAt,
+			},
+			Letter: &Letter{State: e.State, By: e.ChangedBy, Why: e.Why},
+		})
+	}
+	for _, f := range a.Found {
+		if (f.Where == lookup.Archived || f.Where == lookup.Spooled) && !f.Unproven && at(f.Origin) {
+			d.Elsewhere = append(d.Elsewhere, f)
+		}
+	}
 }
 
 // housed reports whether a row or a forwarded record is a home of the decision.
 func (d *Decision) housed() bool {
 	return slices.ContainsFunc(d.Rows, func(r Row) bool { return r.Equal }) ||
 		slices.ContainsFunc(d.Forwarded, func(f Forwarded) bool { return f.Home != home.Parked || !f.Settled })
-}
-
-// has reports whether what was found by the id of a decision is that decision, in an archive or in a spool. An archived row of
-// its time is its identity, wherever that was first read.
-func has(f *lookup.Found, d *Decision) bool {
-	switch o := f.Origin; f.Where {
-	case lookup.InArchive, lookup.Archived, lookup.Spooled:
-		return f.Where == lookup.InArchive && f.Time.Equal(d.Time) ||
-			!f.Unproven && o.Topic == d.Topic && o.Partition == d.Partition && o.Offset == d.Offset && max(0, o.Index) == d.Index
-	default:
-		return false
-	}
 }
 
 // letters asks the ledger for the dead letters that were found. A missing ledger, or a role that may not read it, is
@@ -384,7 +433,7 @@ func (s *System) decisions(ctx context.Context, r *Record, read *kgo.Record, ev 
 	}
 	byIndex := make(map[int]*Decision)
 	for _, d := range truth.Decisions() {
-		byIndex[d.Index] = &Decision{Place: d.Place, ID: d.ID, Time: d.Time, Refused: d.Code}
+		byIndex[d.Index] = &Decision{Place: d.Place, ID: d.ID, Time: d.Time, Refused: d.Code, body: d.Body}
 		if d.Code != "" {
 			claim := decision.ClaimOf(d.Body)
 			byIndex[d.Index].ID, byIndex[d.Index].Time = claim.ID, claim.Time

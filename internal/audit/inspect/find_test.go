@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,7 +10,9 @@ import (
 	"time"
 
 	"docket/internal/audit/verify"
+	"docket/internal/desk/ledger"
 	"docket/internal/history/lookup"
+	"docket/internal/history/reader"
 	"docket/internal/record/envelope"
 	"docket/internal/record/home"
 )
@@ -30,7 +33,7 @@ func TestParseQuery(t *testing.T) {
 }
 
 // TestArchived_OfARecord: a committed decision of a record that has no other home is searched by its id, and only such a
-// one. Another place or another time says that it is another decision.
+// one. Another place, another time or another payload says that it is another decision.
 func TestArchived_OfARecord(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
@@ -40,57 +43,99 @@ func TestArchived_OfARecord(t *testing.T) {
 	origin := func(p verify.Place) envelope.Origin {
 		return envelope.Origin{Topic: p.Topic, Partition: p.Partition, Offset: p.Offset, Index: p.Index}
 	}
+	archived := func(p verify.Place, ts time.Time, raw string) lookup.Answer {
+		return lookup.Answer{Archived: []reader.Decision{{Row: reader.Row{Time: ts, Topic: p.Topic, Partition: p.Partition, Offset: p.Offset, Index: p.Index, Archived: &reader.ArchivedIn{File: "part-1"}}, Raw: []byte(raw)}}}
+	}
+	elsewhere := verify.Place{Topic: "logs", Offset: 9}
 	parked := func(settled bool) []Forwarded {
 		return []Forwarded{{Forwarded: verify.Forwarded{Home: home.Parked, Settled: settled}}}
 	}
-	found := map[string][]lookup.Found{
-		"archived":           {{Where: lookup.InArchive, Name: "part-1", Time: noon, Origin: origin(at(2))}},
-		"archived duplicate": {{Where: lookup.InArchive, Name: "part-2", Time: noon, Origin: origin(verify.Place{Topic: "logs", Offset: 9})}},
-		"archived letter":    {{Where: lookup.Archived, Name: "letters", Origin: origin(at(4))}},
-		"of another":         {{Where: lookup.InArchive, Name: "part-3", Time: noon.Add(time.Hour), Origin: origin(verify.Place{Topic: "logs", Offset: 9})}},
-		"unread elsewhere":   {{Where: lookup.Unread, Name: "logs", Origin: origin(at(6))}},
+	found := map[string]lookup.Answer{
+		"has archived":           archived(at(2), noon, `{"masked":true}`),
+		"has archived duplicate": archived(elsewhere, noon, `{"a": 1}`),
+		"has archived letter":    {Found: []lookup.Found{{Where: lookup.Archived, Name: "letters", Origin: origin(at(4))}}},
+		"of another time":        archived(elsewhere, noon.Add(time.Hour), `{"a":1}`),
+		"of another payload":     archived(elsewhere, noon, `{"a":2}`),
+		"unread elsewhere":       {Found: []lookup.Found{{Where: lookup.Unread, Name: "logs", Origin: origin(at(7))}}},
+		"letter of the ledger":   {Letters: []ledger.Entry{{Letter: ledger.Letter{ID: "l", Origin: origin(at(8)), Found: ledger.Found{Topic: "dlq"}}, State: ledger.Pending}}},
+		"letter of another":      {Letters: []ledger.Entry{{Letter: ledger.Letter{ID: "l", Origin: origin(elsewhere)}}}},
 	}
 	all := []Decision{
-		{ID: "stored", Rows: []Row{{Equal: true}}}, {ID: "parked", Forwarded: parked(false)}, {ID: "archived"}, {ID: "archived duplicate"}, {ID: "archived letter"},
-		{ID: "of another"}, {ID: "unread elsewhere"}, {ID: "parked once", Forwarded: parked(true)}, {},
+		{ID: "stored", Rows: []Row{{Equal: true}}}, {ID: "parked", Forwarded: parked(false)}, {ID: "has archived"}, {ID: "has archived duplicate"}, {ID: "has archived letter"},
+		{ID: "of another time"}, {ID: "of another payload"}, {ID: "unread elsewhere"}, {ID: "letter of the ledger"}, {ID: "letter of another"}, {ID: "parked once", Forwarded: parked(true)}, {},
 	}
 	for i := range all {
-		all[i].Place, all[i].Time = at(i), noon
+		all[i].Place, all[i].Time, all[i].body = at(i), noon, []byte(`{"a":1}`)
 	}
 	var sought []string
 	s := &System{elsewhere: func(_ context.Context, id string) (lookup.Answer, error) {
 		sought = append(sought, id)
-		return lookup.Answer{ID: id, Found: found[id]}, nil
+		a := found[id]
+		a.ID, a.Looked = id, []lookup.Searched{{Name: "there"}}
+		return a, nil
 	}}
 	w := &Whereabouts{Records: []Record{{Place: at(0), Committed: 121, Decisions: all}}}
 	if err := s.archived(t.Context(), w, Query{Place: at(0)}); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"archived", "archived duplicate", "archived letter", "of another", "unread elsewhere", "parked once"}; !slices.Equal(sought, want) {
-		t.Errorf("searched for %q", sought)
+	if n := len(all) - 3; len(sought) != n || slices.Contains(sought, "stored") || slices.Contains(sought, "parked") || !slices.Equal(w.Looked, []string{"there"}) || len(w.Found) != 0 {
+		t.Errorf("searched for %q in %q, found %v", sought, w.Looked, w.Found)
 	}
 	for _, d := range w.Records[0].Decisions {
-		if has := strings.HasPrefix(d.ID, "archived"); len(d.Elsewhere) == 1 != has || has && !w.Tells(&d.Elsewhere[0]) {
+		if has := strings.HasPrefix(d.ID, "has "); len(d.Elsewhere) == 1 != has || has && !w.Tells(&d.Elsewhere[0]) {
 			t.Errorf("%s: %+v", d.ID, d.Elsewhere)
 		}
-	}
-	sought = nil
-	for _, r := range []Record{{Place: at(0), Committed: 120, Decisions: all[2:3]}, {Place: at(0), Ahead: true, Decisions: all[2:3]}} {
-		if err := s.archived(t.Context(), &Whereabouts{Records: []Record{r}}, Query{Place: at(0)}); err != nil || sought != nil {
-			t.Errorf("searched for %q, %v", sought, err)
+		if letter := d.ID == "letter of the ledger"; letter != slices.ContainsFunc(d.Forwarded, func(f Forwarded) bool { return f.Letter != nil && f.Letter.State == ledger.Pending }) {
+			t.Errorf("%s: %+v", d.ID, d.Forwarded)
+		}
+		if conflict := d.ID == "of another payload"; conflict != slices.ContainsFunc(d.Rows, func(r Row) bool { return !r.Equal }) {
+			t.Errorf("%s: %+v", d.ID, d.Rows)
 		}
 	}
-	many := &Whereabouts{Records: []Record{{Place: at(0), Committed: 121}}}
-	for i := range mostSought + 3 {
-		many.Records[0].Decisions = append(many.Records[0].Decisions, Decision{ID: fmt.Sprint(i), Place: at(i)})
+}
+
+func TestArchived_Searches(t *testing.T) {
+	t.Parallel()
+	at := verify.Place{Topic: "logs", Partition: 3, Offset: 120}
+	var sought []string
+	var fault error
+	s := &System{elsewhere: func(_ context.Context, id string) (lookup.Answer, error) {
+		sought = append(sought, id)
+		return lookup.Answer{}, fault
+	}}
+	some := func(n int) []Decision {
+		var all []Decision
+		for i := range n {
+			all = append(all, Decision{ID: fmt.Sprint(i), Place: at})
+		}
+		return all
 	}
-	if err := s.archived(t.Context(), many, Query{Place: at(0)}); err != nil || len(sought) != mostSought || len(many.Unlooked) != 1 || !strings.Contains(many.Unlooked[0], "for 3 more decisions") {
-		t.Errorf("searched for %q, %v; %q", sought, err, many.Unlooked)
+	for name, r := range map[string]Record{"not read yet": {Place: at, Committed: 120, Decisions: some(1)}, "not written yet": {Place: at, Committed: 121, Ahead: true, Decisions: some(1)}} {
+		if err := s.archived(t.Context(), &Whereabouts{Records: []Record{r}}, Query{Place: at}); err != nil || sought != nil {
+			t.Errorf("%s: searched for %q, %v", name, sought, err)
+		}
+	}
+	many := &Whereabouts{Records: []Record{{Place: at, Committed: 121, Decisions: some(mostSought + 3)}}}
+	if err := s.archived(t.Context(), many, Query{Place: at}); err != nil || len(sought) != mostSought {
+		t.Errorf("searched for %q, %v", sought, err)
+	}
+	for i, d := range many.Records[0].Decisions {
+		if d.Unsought != (i >= mostSought) {
+			t.Errorf("decision %d: not searched for: %v", i, d.Unsought)
+		}
+	}
+	fault = errors.New("away")
+	failed := &Whereabouts{Records: []Record{{Place: at, Committed: 121, Decisions: some(1)}}}
+	if err := s.archived(t.Context(), failed, Query{Place: at}); err != nil || len(failed.Unlooked) != 1 || !failed.Records[0].Decisions[0].Unsought {
+		t.Errorf("%v, %+v", err, failed)
 	}
 	// By id everything is known before.
-	sought, all[2].Elsewhere = nil, nil
-	byID := &Whereabouts{Records: []Record{{Place: at(0), Committed: 121, Decisions: all[2:3]}}, Found: found["archived"]}
-	if err := s.archived(t.Context(), byID, Query{ID: "archived"}); err != nil || sought != nil || len(byID.Records[0].Decisions[0].Elsewhere) != 1 {
+	sought = nil
+	byID := &Whereabouts{
+		Records: []Record{{Place: at, Committed: 121, Decisions: some(1)}},
+		by:      &lookup.Answer{Found: []lookup.Found{{Where: lookup.Archived, Name: "letters", Origin: envelope.Origin{Topic: "logs", Partition: 3, Offset: 120}}}},
+	}
+	if err := s.archived(t.Context(), byID, Query{ID: "0"}); err != nil || sought != nil || len(byID.Records[0].Decisions[0].Elsewhere) != 1 {
 		t.Errorf("searched for %q, %v; %+v", sought, err, byID.Records[0].Decisions)
 	}
 }

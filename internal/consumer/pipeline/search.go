@@ -50,9 +50,11 @@ type search struct {
 // ask writes a part. again says that the part is one item, which has just failed alone.
 func (s *search) ask(ctx context.Context, part []*item, again bool) error {
 	err := s.once(ctx, part, again)
-	// The confirmation must repeat the item's first failure. After a failure of another kind this one is the first.
+	// The confirmation must repeat the item's first failure. After a failure of another kind, or one that blames no record,
+	// this one is the first.
 	// As between any two failures, a probe may show that the database is to blame.
-	if again && ctx.Err() == nil && mayBlame(err) && dataFault(err) != dataFault(s.before) && s.answer(ctx, err) == bisect.Divide {
+	first := !mayBlame(s.before) || dataFault(err) != dataFault(s.before)
+	if again && ctx.Err() == nil && mayBlame(err) && first && s.answer(ctx, err) == bisect.Divide {
 		err = s.once(ctx, part, again) // confirm it
 	}
 	if again && err != nil {

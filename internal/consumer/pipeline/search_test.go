@@ -123,6 +123,35 @@ func TestSearch_SlowAfterARefusal(t *testing.T) {
 	})
 }
 
+// TestSearch_SlowOnceAfterAnother has a record fail by something that blames no record, and then take too long, once.
+func TestSearch_SlowOnceAfterAnother(t *testing.T) {
+	t.Parallel()
+	for _, replay := range []bool{true, false} {
+		for _, code := range []string{"08006", "40P01", "55P03", "57P01", "53200", "53100", "42501", "42703", "25006"} {
+			for _, pauses := range [][]time.Duration{nil, {time.Second, 2 * time.Second}} {
+				synctest.Test(t, func(t *testing.T) {
+					w, p := newWorld(func(w *world) { w.config.Replay, w.config.RetryPauses = replay, pauses }), newPartition(t, recordsOf(0, good("a")...))
+					slow := false
+					w.db.refuse = func(string) error {
+						switch {
+						case len(w.db.writes) <= 1+len(pauses):
+							return sqlstate(code)
+						case !slow:
+							slow = true
+							return sqlstate("57014")
+						}
+						return nil
+					}
+					w.run(t, p)
+					if letters := w.kafka.sent("dlq"); letters != nil {
+						t.Errorf("replay %v, %s, %d pauses: %q", replay, code, len(pauses), letters)
+					}
+				})
+			}
+		}
+	}
+}
+
 // TestSearch_SlowDatabaseAfterARefusal has the database be slow for the two writes after a refusal. It is well again
 // when the second one has failed, so only a probe between them sees it.
 func TestSearch_SlowDatabaseAfterARefusal(t *testing.T) {

@@ -96,8 +96,8 @@ func see(in *commitnote.Beside, done map[int32]int64, notes map[int32]string, ha
 	}
 }
 
-// ahead is how far the times of decisions may be ahead of their arrival in Kafka.
-const ahead = time.Hour
+// ahead is how far the times of decisions may be ahead of their arrival in Kafka: a wrong time zone, and a clock.
+const ahead = 24 * time.Hour
 
 // unspooled reports whether no decision of a range, of all that is committed, is in a spool.
 func (s *Status) unspooled(r Range) bool {

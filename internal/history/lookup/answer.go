@@ -56,11 +56,11 @@ func (a *Answer) Nowhere() bool {
 	return len(a.Rows)+len(a.Archived)+len(a.Letters)+len(a.Found) == 0
 }
 
-// near drops what is far or forgotten where a decision is stored. The answer tells such places only of an id that may have
-// been there alone.
+// near drops what is far, forgotten or in spools of other hosts where a decision is stored. The answer tells such places
+// only of an id that may have been there alone.
 func (a *Answer) near() {
 	if len(a.Rows)+len(a.Archived) > 0 {
-		a.NotLooked = slices.DeleteFunc(a.NotLooked, func(g Gap) bool { return g.Far || g.Forgotten })
+		a.NotLooked = slices.DeleteFunc(a.NotLooked, func(g Gap) bool { return g.Far || g.Spools || g.Forgotten })
 	}
 }
 
@@ -71,7 +71,7 @@ func (a *Answer) Stored() []reader.Decision { return Join(a.Rows, a.Archived) }
 func (a *Answer) Shown(shown ...reader.Decision) {
 	for _, d := range a.Archived {
 		if !slices.ContainsFunc(shown, func(s reader.Decision) bool { return s.ID == d.ID && s.Time.Equal(d.Time) }) {
-			a.Found = append(a.Found, inArchive(d))
+			a.Found = append(a.Found, InArchiveOf(d))
 		}
 	}
 }

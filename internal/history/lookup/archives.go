@@ -111,12 +111,12 @@ func (s *search) join(a *Answer) {
 			a.Archived = append(a.Archived, d)
 			continue
 		}
-		s.found(d.ID, inArchive(d), d.Raw)
+		s.found(d.ID, InArchiveOf(d), d.Raw)
 	}
 }
 
-// inArchive tells of a decision of an archived day.
-func inArchive(d reader.Decision) Found {
+// InArchiveOf tells of a decision of an archived day.
+func InArchiveOf(d reader.Decision) Found {
 	return Found{Where: InArchive, Name: d.Archived.File, Day: d.Archived.Day, Partition: envelope.NoPlace, Offset: envelope.NoPlace, Time: d.Time,
 		Origin: envelope.Origin{Topic: d.Topic, Partition: d.Partition, Offset: d.Offset, Index: d.Index}}
 }

@@ -3,6 +3,8 @@ package lookup
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -318,5 +320,29 @@ func TestRows_GapsAreOfTheTable(t *testing.T) {
 				t.Errorf("shards: %+v", a.NotLooked)
 			}
 		})
+	}
+}
+
+// TestFind_ReplayerSpoolsMeanwhile has the replayer on this host spool a parked record while an answer reads, and commit it.
+func TestFind_ReplayerSpoolsMeanwhile(t *testing.T) {
+	t.Parallel()
+	const id = "aaaaaaaaaaaaaaaa"
+	w := newWorld(t)
+	w.put("parking", log("d-1", ""))
+	w.committed["parking"], w.notes = 0, map[string]string{}
+	dir := w.spool(".lock", []byte(id+" 1\n"))
+	w.moved = func(asked string) {
+		if asked == "committed parking" || asked == "committed logs" {
+			return
+		}
+		if asked == "committed dlq" { // from here on: spooled, and committed
+			if err := os.WriteFile(filepath.Join(dir, "1_a_1.jsonl.gz"), spooled(t, "dlq", log("d-1", "")), 0o600); err != nil {
+				t.Error(err)
+			}
+			w.committed["parking"], w.notes["parking"] = 1, "docket1 "+id+".7.1"
+		}
+	}
+	if a := w.find(); a.Nowhere() {
+		t.Errorf("found nowhere, and looked at %v", a.Looked)
 	}
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // usualSpools are the default spools of the programs, in their working directory.
-var usualSpools = []string{"spool/consumer", "spool/parking-replayer", "spool/collector"}
+var usualSpools = []string{"spool/consumer", "spool/parking-replayer"}
 
 // Spools returns the directories to search if the settings name dir.
 func Spools(dir string) []string {
@@ -123,28 +123,27 @@ func (s *search) tellSpools(remote Noted) {
 		}
 		read[r.id] = true
 	}
+	const others = "spools of consumers and replayers on other hosts"
 	if !remote.Known {
 		if len(absent) > 0 && len(absent) == len(s.spools) {
 			s.lack(Gap{Name: "spools", Why: "there is no " + strings.Join(absent, " and no ") + " on this host: " + byHand, Far: true})
+		} else {
+			s.lack(Gap{Name: others, Why: "it is not known whether they have records: " + byHand, Far: true})
 		}
 		return
 	}
 	holding, more := remote.Note.Holding()
 	elsewhere := len(slices.DeleteFunc(holding, func(id string) bool { return read[id] }))
-	const others = "spools of consumers and replayers on other hosts"
 	switch {
 	case more:
-		s.missed(others, fmt.Sprintf("more than %d may have records: %s", elsewhere, byHand))
+		s.lack(Gap{Name: others, Why: fmt.Sprintf("more than %d may have records: %s", elsewhere, byHand), Spools: true})
 	case elsewhere > 0:
-		s.missed(others, fmt.Sprintf("%d may have records: %s", elsewhere, byHand))
+		s.lack(Gap{Name: others, Why: fmt.Sprintf("%d may have records: %s", elsewhere, byHand), Spools: true})
 	default:
 		s.looked(others, "none has records, as each notes beside its offsets")
 	}
 	if before := remote.Note.Before(); !before.IsZero() {
 		s.lack(Gap{Name: "spools of programs that wrote no notes until " + before.UTC().Format(time.RFC3339), Why: "no program says whether they have records: " + byHand, Far: true})
-	}
-	if collectors := usualSpools[2]; slices.Contains(absent, collectors) {
-		s.lack(Gap{Name: "spools of collectors", Why: "there is no " + collectors + " on this host: " + byHand, Far: true})
 	}
 }
 

@@ -122,15 +122,16 @@ func (s *search) open() (topics Topics, let func()) {
 	return topics, let
 }
 
-// begin notes the offsets of the groups, and reads the spools after those of the lanes. So a record that a consumer
-// spools meanwhile is found there. The other offsets may be read at any time before the ends of their topics.
+// begin notes the offsets of the groups, and reads the spools after those of the lanes and of the replayer. So a record that
+// a program spools meanwhile is found there. The offsets of desks may be read at any time before the ends of their topics.
 func (s *search) begin(ctx context.Context, topics Topics, limits Limits) {
 	set := s.look.Settings
 	var later sync.WaitGroup
-	for _, at := range [][2]string{{set.ParkingGroup, set.KafkaParkingTopic}, {set.DeskGroup, set.KafkaDLQTopic}, {set.DeskGroup, set.KafkaParkingDLQTopic}} {
-		later.Go(func() { s.position(ctx, topics, at[0], at[1]) })
+	for _, topic := range []string{set.KafkaDLQTopic, set.KafkaParkingDLQTopic} {
+		later.Go(func() { s.position(ctx, topics, set.DeskGroup, topic) })
 	}
 	var lanes sync.WaitGroup
+	lanes.Go(func() { s.position(ctx, topics, set.ParkingGroup, set.KafkaParkingTopic) })
 	for _, l := range set.Lanes() {
 		lanes.Go(func() { s.position(ctx, topics, l.Group, l.Topic) })
 	}

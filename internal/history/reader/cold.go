@@ -20,6 +20,8 @@ type Gap struct {
 	Rows bool
 	// Far says that this host cannot see the place, and that nothing says that it has anything.
 	Far bool
+	// Spools says that the place is spools of other hosts, which may have something.
+	Spools bool
 	// Forgotten says that an operator gave the place up on purpose, so that nothing has it any more.
 	Forgotten bool
 }

@@ -14,6 +14,7 @@ import (
 	"docket/internal/desk/ledger"
 	"docket/internal/errclass"
 	"docket/internal/history/archive"
+	"docket/internal/history/lookup"
 	"docket/internal/kafka"
 	"docket/internal/postgres/db"
 	"docket/internal/programs/cli/term"
@@ -107,7 +108,12 @@ func unlooked(env Env, err error) int {
 
 func showWhere(w io.Writer, s config.Settings, found *inspect.Whereabouts) int {
 	result := Done
-	all := len(found.Records) + len(found.Refused) + len(found.Found)
+	all := len(found.Records) + len(found.Refused)
+	for i := range found.Found {
+		if !found.Tells(&found.Found[i]) {
+			all++
+		}
+	}
 	if all > 1 {
 		say(w, "%s claim this decision_id\n\n", term.Counted(int64(all), "record"))
 	}
@@ -226,7 +232,11 @@ func (t *teller) decision(d *inspect.Decision) bool {
 		housed = t.forwarded(d, &d.Forwarded[i]) || housed
 	}
 	for i := range d.Elsewhere {
-		say(t.w, "  %s. Nothing to do.\n", plainly(d.Elsewhere[i].Text(t.now)))
+		f, nothing := &d.Elsewhere[i], ""
+		if f.Where == lookup.InArchive {
+			nothing = ". Nothing to do."
+		}
+		say(t.w, "  %s%s\n", plainly(f.Text(t.now)), nothing)
 		housed = true
 	}
 	if housed {
@@ -344,6 +354,10 @@ func (t *teller) homeless(d *inspect.Decision) bool {
 	case r.Offset >= r.Committed:
 		say(t.w, "  not read yet: %s before it. %s\n", term.Counted(r.Offset-r.Committed, "record"), t.reading())
 		return true
+	}
+	if d.Unsought {
+		say(t.w, "  committed, but not found in %s\n  Archives were not searched for it: run `%s where-is %s`.\n", strings.Join(t.looked, ", "), config.Consumer, plain(d.ID))
+		return false
 	}
 	unless := "This"
 	if len(t.forgotten) > 0 {

@@ -55,6 +55,8 @@ func TestWhereIs_SaysWhatFollows(t *testing.T) {
 		"a conflict, alone":  {inspect.Record{Committed: 200, Decisions: []inspect.Decision{{Place: place, Rows: []inspect.Row{{Row: verify.Row{Place: place}}}}}}, Failed, "has another payload"},
 		"half of two":        {inspect.Record{Committed: 200, Decisions: []inspect.Decision{{Place: place, Rows: []inspect.Row{{Row: verify.Row{Place: place}, Equal: true}}}, {Place: place}}}, Failed, "committed, but not found in here, there"},
 		"archived":           {inspect.Record{Committed: 200, Decisions: []inspect.Decision{{Place: place, Elsewhere: []lookup.Found{{Where: lookup.InArchive, Name: "part-1", Day: "2026-04-01"}}}}}, Done, "in archive file part-1 of 2026-04-01. Nothing to do."},
+		"archived letter":    {inspect.Record{Committed: 200, Decisions: []inspect.Decision{{Place: place, Elsewhere: []lookup.Found{{Where: lookup.Archived, Name: "dead_letters-1", Day: "2026-04-01"}}}}}, Done, "in archive dead_letters-1; docket restore --dead-letters --day 2026-04-01\n"},
+		"not searched for":   {inspect.Record{Committed: 200, Decisions: []inspect.Decision{{Place: place, ID: "d", Unsought: true}}}, Failed, "Archives were not searched for it: run `consumer where-is d`."},
 		"a terminal's trick": {inspect.Record{Committed: 20, Decisions: []inspect.Decision{{Place: place, ID: "\x1b[31m"}}}, Done, `[0] \x1b[31m`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -40,6 +40,9 @@ func (d *Decoder) Begin(n int) {
 	s.tape.forget()
 }
 
+// Room is how many decisions there is memory for.
+func (d *Decoder) Room() int { return cap(d.scanner.parts) }
+
 // Decode is the function [Decode]. Its result is valid until the next [Decoder.Begin].
 func (d *Decoder) Decode(value []byte, maxBytes int64) (Record, *Refusal) {
 	return d.DecodeSome(value, maxBytes, 0, MaxDecisions)
