@@ -84,7 +84,7 @@ func (m *model) event() {
 	p := m.draw(len(m.source) - 1)
 	kinds := 9
 	if m.spools {
-		kinds = 14
+		kinds = 15
 	}
 	switch m.draw(kinds) {
 	case 0, 1:
@@ -142,6 +142,7 @@ func (m *model) event() {
 		for _, s := range m.programs {
 			switch {
 			case m.draw(2) == 0:
+			case s.keep == nil && s.old:
 			case s.keep == nil:
 				s.start()
 			default:
@@ -152,7 +153,7 @@ func (m *model) event() {
 		m.commit(p)
 	case 12:
 		m.assign(p)
-	case 13:
+	case 13, 15:
 		m.fail(m.draw(len(m.programs) - 1))
 	}
 }
