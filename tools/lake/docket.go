@@ -5,8 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"slices"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"docket/internal/history/archive"
 	"docket/internal/history/archive/columnar"
@@ -24,17 +27,91 @@ func askDocket(ctx context.Context, dir string) (*answers, error) {
 	}
 	superseded := archive.Superseded(all)
 	a := &auditor{rates: map[[2]string]*rate{}, last: map[string]string{}, flips: map[string]*flips{}, rules: map[string]*rule{}}
+	var files []archive.File
 	for _, m := range all {
-		if superseded[m.Name()] {
-			continue
-		}
-		for _, file := range m.Files {
-			if err := a.file(ctx, shelf, file); err != nil {
-				return nil, fmt.Errorf("read %s: %w", file.Name, err)
-			}
+		if !superseded[m.Name()] {
+			files = append(files, m.Files...)
 		}
 	}
+	if err := a.files(ctx, shelf, files); err != nil {
+		return nil, err
+	}
 	return a.answers(time.Since(start)), nil
+}
+
+// files reads several files at a time, as many as there are processors, and adds their rows up in order.
+func (a *auditor) files(ctx context.Context, shelf archive.Shelf, files []archive.File) error {
+	reading, ctx := errgroup.WithContext(ctx)
+	room := make(chan struct{}, runtime.NumCPU()+1) // files that are read and not added up
+	read := make([]chan []seen, len(files))
+	for i := range read {
+		read[i] = make(chan []seen, 1)
+	}
+	reading.Go(func() error {
+		for i, file := range files {
+			select {
+			case room <- struct{}{}:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			reading.Go(func() error {
+				rows, err := readRows(ctx, shelf, file)
+				read[i] <- rows
+				if err != nil {
+					return fmt.Errorf("read %s: %w", file.Name, err)
+				}
+				return nil
+			})
+		}
+		return nil
+	})
+	reading.Go(func() error {
+		for i := range files {
+			select {
+			case rows := <-read[i]:
+				for k := range rows {
+					if err := a.row(&rows[k]); err != nil {
+						return err
+					}
+				}
+				<-room
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		return nil
+	})
+	return reading.Wait()
+}
+
+// seen is what the questions need of a row.
+type seen struct {
+	id, subject, verdict string
+	at                   time.Time
+	cells
+}
+
+// readRows returns the rows of a file in its order.
+func readRows(ctx context.Context, shelf archive.Shelf, of archive.File) ([]seen, error) {
+	file, err := columnar.Open(ctx, archive.At(shelf, of), of.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	var rows []seen
+	one := map[string]string{} // many rows say the same
+	err = file.Search(ctx, columnar.Question{Oldest: true}, func(r columnar.Row) (bool, error) {
+		s := seen{r.ID, r.Subject, r.Verdict, r.Time, cellsOf(r.Line)}
+		for _, text := range []*string{&s.path, &s.method} {
+			if same, ok := one[*text]; ok {
+				*text = same
+			} else {
+				one[*text] = *text
+			}
+		}
+		rows = append(rows, s)
+		return true, nil
+	})
+	return rows, err
 }
 
 // auditor adds rows up. They come in the order of ts and decision_id.
@@ -61,14 +138,6 @@ type flips struct{ count, first, last int64 }
 type rule struct {
 	denials, first, last int64
 	subjects             map[string]bool
-}
-
-func (a *auditor) file(ctx context.Context, shelf archive.Shelf, of archive.File) error {
-	file, err := columnar.Open(ctx, archive.At(shelf, of), of.Bytes)
-	if err != nil {
-		return err
-	}
-	return file.Search(ctx, columnar.Question{Oldest: true}, func(r columnar.Row) (bool, error) { return true, a.row(r) })
 }
 
 // cells are the parts of a row's line that the questions need.
@@ -108,31 +177,30 @@ func member(object []byte, name string) []byte {
 	return nil
 }
 
-func (a *auditor) row(r columnar.Row) error {
-	c := cellsOf(r.Line)
-	name, micros := r.Time.Format(time.DateOnly), r.Time.UnixMicro()
+func (a *auditor) row(r *seen) error {
+	name, micros := r.at.Format(time.DateOnly), r.at.UnixMicro()
 	if len(a.days) == 0 || a.days[len(a.days)-1].name != name {
-		a.days, a.methods = append(a.days, &day{name: name, least: r.ID, greatest: r.ID}), map[string]int64{}
+		a.days, a.methods = append(a.days, &day{name: name, least: r.id, greatest: r.id}), map[string]int64{}
 	}
 	d := a.days[len(a.days)-1]
-	offset, err := c.offset.Int64()
+	offset, err := r.offset.Int64()
 	if err != nil {
-		return fmt.Errorf("source_offset of %s: %w", r.ID, err)
+		return fmt.Errorf("source_offset of %s: %w", r.id, err)
 	}
 	d.rows++
 	d.offsets += offset
-	d.least, d.greatest = min(d.least, r.ID), max(d.greatest, r.ID)
-	a.methods[c.method]++
+	d.least, d.greatest = min(d.least, r.id), max(d.greatest, r.id)
+	a.methods[r.method]++
 
-	denied := r.Verdict == string(verdict.Denied)
-	month := of(a.rates, [2]string{c.path, name[:len("2006-01")]})
+	denied := r.verdict == string(verdict.Denied)
+	month := of(a.rates, [2]string{r.path, name[:len("2006-01")]})
 	month.rows++
 	if denied {
 		month.denied++
-		a.deny(of(a.rules, c.path), r.Subject, micros)
+		a.deny(of(a.rules, r.path), r.subject, micros)
 	}
-	if r.Subject != "" {
-		a.flip(r, c.path, micros)
+	if r.subject != "" {
+		a.flip(r, micros)
 	}
 	return nil
 }
@@ -149,17 +217,17 @@ func (a *auditor) deny(r *rule, subject string, micros int64) {
 }
 
 // flip counts a verdict that differs from the one before, of the same subject and path.
-func (a *auditor) flip(r columnar.Row, path string, micros int64) {
-	a.key = append(append(append(a.key[:0], r.Subject...), 0), path...)
+func (a *auditor) flip(r *seen, micros int64) {
+	a.key = append(append(append(a.key[:0], r.subject...), 0), r.path...)
 	before, seen := a.last[string(a.key)]
-	if before == r.Verdict {
+	if before == r.verdict {
 		return
 	}
-	a.last[string(a.key)] = r.Verdict
+	a.last[string(a.key)] = r.verdict
 	if !seen {
 		return
 	}
-	f := of(a.flips, r.Subject)
+	f := of(a.flips, r.subject)
 	if f.count == 0 {
 		f.first = micros
 	}

@@ -116,8 +116,13 @@ func (o *options) run(ctx context.Context, out, log io.Writer) error {
 	for _, engine := range engines {
 		start := time.Now()
 		said, err := o.asker.ask(ctx, engine, archives...)
-		if err != nil {
+		switch {
+		case ctx.Err() != nil:
 			return err
+		case err != nil: // the answers of the others count
+			fmt.Fprintf(log, "lake: %s did not answer: %v\n", engine, err)
+			failed = append(failed, err)
+			continue
 		}
 		fmt.Fprintf(log, "lake: %s answered in %.1f s, its start included\n", said[0].Engine, time.Since(start).Seconds())
 		asked = append(asked, said[0])

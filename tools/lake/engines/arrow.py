@@ -79,15 +79,18 @@ class Engine:
 
     def payloads(self):
         """The member input.method of the last day's payloads, and how many have it."""
-        *_, (_, rows) = self.each_day({"raw": ds.field("raw")})
-        return Counter(method(json.loads(raw)) for raw in rows["raw"].to_pylist()).items()
+        counted = Counter()
+        for _, rows in self.each_day({"raw": ds.field("raw")}, newest=1):
+            for part in rows["raw"].chunks:
+                counted.update(method(json.loads(raw.as_py())) for raw in part)
+        return counted.items()
 
-    def each_day(self, columns, where=None):
-        """The days in order, each with these columns of its decisions."""
+    def each_day(self, columns, where=None, newest=0):
+        """The days in order, each with these columns of its decisions; only so many of the newest, or all with 0."""
         pieces = {}
         for piece in self.archive.get_fragments():
             pieces.setdefault(ds.get_partition_keys(piece.partition_expression)["day"], []).append(piece.path)
-        for day in sorted(pieces):
+        for day in sorted(pieces)[-newest:]:
             yield day, ds.dataset(pieces[day], format="parquet").to_table(columns=columns, filter=where)
 
 
