@@ -221,7 +221,7 @@ func (d *Decision) add(a *lookup.Answer) {
 	for _, row := range a.Archived {
 		first := at(envelope.Origin{Topic: row.Topic, Partition: row.Partition, Offset: row.Offset, Index: row.Index})
 		switch same := row.Time.Equal(d.Time); {
-		case first, same && verify.SameJSON(row.Raw, d.body):
+		case first, same && (row.Unreadable || verify.SameJSON(row.Raw, d.body)):
 			d.Elsewhere = append(d.Elsewhere, lookup.InArchiveOf(row))
 		case same:
 			d.Rows = append(d.Rows, Row{verify.Row{Place: verify.Place{Topic: row.Topic, Partition: row.Partition, Offset: row.Offset, Index: row.Index}, ID: row.ID, Time: row.Time, StoredAt: row.StoredAt}, false})

@@ -47,22 +47,26 @@ func TestArchived_OfARecord(t *testing.T) {
 		return lookup.Answer{Archived: []reader.Decision{{Row: reader.Row{Time: ts, Topic: p.Topic, Partition: p.Partition, Offset: p.Offset, Index: p.Index, Archived: &reader.ArchivedIn{File: "part-1"}}, Raw: []byte(raw)}}}
 	}
 	elsewhere := verify.Place{Topic: "logs", Offset: 9}
+	unreadable := archived(elsewhere, noon, "")
+	unreadable.Archived[0].Unreadable = true
 	parked := func(settled bool) []Forwarded {
 		return []Forwarded{{Forwarded: verify.Forwarded{Home: home.Parked, Settled: settled}}}
 	}
 	found := map[string]lookup.Answer{
-		"has archived":           archived(at(2), noon, `{"masked":true}`),
-		"has archived duplicate": archived(elsewhere, noon, `{"a": 1}`),
-		"has archived letter":    {Found: []lookup.Found{{Where: lookup.Archived, Name: "letters", Origin: origin(at(4))}}},
-		"of another time":        archived(elsewhere, noon.Add(time.Hour), `{"a":1}`),
-		"of another payload":     archived(elsewhere, noon, `{"a":2}`),
-		"unread elsewhere":       {Found: []lookup.Found{{Where: lookup.Unread, Name: "logs", Origin: origin(at(7))}}},
-		"letter of the ledger":   {Letters: []ledger.Entry{{Letter: ledger.Letter{ID: "l", Origin: origin(at(8)), Found: ledger.Found{Topic: "dlq"}}, State: ledger.Pending}}},
-		"letter of another":      {Letters: []ledger.Entry{{Letter: ledger.Letter{ID: "l", Origin: origin(elsewhere)}}}},
+		"has archived":             archived(at(2), noon, `{"masked":true}`),
+		"has archived duplicate":   archived(elsewhere, noon, `{"a": 1}`),
+		"has archived letter":      {Found: []lookup.Found{{Where: lookup.Archived, Name: "letters", Origin: origin(at(4))}}},
+		"has unreadable duplicate": unreadable,
+		"of another time":          archived(elsewhere, noon.Add(time.Hour), `{"a":1}`),
+		"of another payload":       archived(elsewhere, noon, `{"a":2}`),
+		"unread elsewhere":         {Found: []lookup.Found{{Where: lookup.Unread, Name: "logs", Origin: origin(at(7))}}},
+		"letter of the ledger":     {Letters: []ledger.Entry{{Letter: ledger.Letter{ID: "l", Origin: origin(at(8)), Found: ledger.Found{Topic: "dlq"}}, State: ledger.Pending}}},
+		"letter of another":        {Letters: []ledger.Entry{{Letter: ledger.Letter{ID: "l", Origin: origin(elsewhere)}}}},
 	}
 	all := []Decision{
 		{ID: "stored", Rows: []Row{{Equal: true}}}, {ID: "parked", Forwarded: parked(false)}, {ID: "has archived"}, {ID: "has archived duplicate"}, {ID: "has archived letter"},
 		{ID: "of another time"}, {ID: "of another payload"}, {ID: "unread elsewhere"}, {ID: "letter of the ledger"}, {ID: "letter of another"}, {ID: "parked once", Forwarded: parked(true)}, {},
+		{ID: "has unreadable duplicate"},
 	}
 	for i := range all {
 		all[i].Place, all[i].Time, all[i].body = at(i), noon, []byte(`{"a":1}`)
