@@ -48,8 +48,8 @@ func (k *Keeper) Text() string {
 	return k.text
 }
 
-// Met takes in the text beside the offset that the group has of a partition. If it is no note, a spool that nobody knows
-// may have records from before that offset. An offset of 0 has none before it.
+// Met takes in the text beside the offset that the group has of a partition. If it is no note, an unknown spool may have
+// records from before that offset. An offset of 0 has none before it.
 func (k *Keeper) Met(offset int64, text string) {
 	n, ok := Parse(text)
 	switch {
