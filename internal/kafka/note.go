@@ -113,7 +113,7 @@ func (a *Assignment) renote(ctx context.Context) bool {
 	doubt := a.doubt
 	a.mu.Unlock()
 	note := a.session.source.note() // while nothing else is committed here, so it is as new as the offset
-	// No note is worth less than an old one: it would remove those of other programs.
+	// An empty note would remove those of other programs, so an old one stays.
 	if !may || note.text == "" || note.text == noted && !doubt || ctx.Err() != nil {
 		return true
 	}

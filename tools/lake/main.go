@@ -118,7 +118,7 @@ func (o *options) run(ctx context.Context, out, log io.Writer) error {
 		said, err := o.asker.ask(ctx, engine, archives...)
 		switch {
 		case ctx.Err() != nil:
-			return err
+			return ctx.Err()
 		case err != nil: // the answers of the others count
 			fmt.Fprintf(log, "lake: %s did not answer: %v\n", engine, err)
 			failed = append(failed, err)

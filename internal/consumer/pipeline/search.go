@@ -51,8 +51,8 @@ type search struct {
 func (s *search) ask(ctx context.Context, part []*item, again bool) error {
 	err := s.once(ctx, part, again)
 	// The confirmation must repeat the item's first failure. After a failure of another kind, or one that blames no record,
-	// this one is the first.
-	// As between any two failures, a probe may show that the database is to blame.
+	// this one is the first. Then a probe comes before the next write, as it does between any two failures: it shows
+	// whether the database is to blame.
 	first := !mayBlame(s.before) || dataFault(err) != dataFault(s.before)
 	if again && ctx.Err() == nil && mayBlame(err) && first && s.answer(ctx, err) == bisect.Divide {
 		err = s.once(ctx, part, again) // confirm it

@@ -48,8 +48,8 @@ func (k *Keeper) Text() string {
 	return k.text
 }
 
-// Met takes in the text beside the offset that the group has of a partition. If it is no note, an unknown spool may have
-// records from before that offset. An offset of 0 has none before it.
+// Met takes in the text beside the offset that the group has of a partition. Any other text than a note means that an
+// unknown spool may have records from before that offset. Before an offset of 0 nothing was committed.
 func (k *Keeper) Met(offset int64, text string) {
 	n, ok := Parse(text)
 	switch {

@@ -121,7 +121,7 @@ func (n Note) Holding() (ids []string, more bool) {
 	return ids, n.others
 }
 
-// Holds reports whether some spool that a note has met may have records.
+// Holds reports whether a spool that the note knows, with or without its name, may have records.
 func (n Note) Holds() bool {
 	for _, s := range n.spools {
 		if s.Holds {
