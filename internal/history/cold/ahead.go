@@ -64,9 +64,9 @@ func (h *ahead) search(ctx context.Context, p part, q Query, of archive.Day) ([]
 		if found, more, ok := h.known(string(text), q); ok {
 			return found, more, nil
 		}
-		done, mine := h.begin(p.name)
+		done, mine := h.begin(string(text))
 		if mine {
-			defer h.end(p.name)
+			defer h.end(string(text))
 			break
 		}
 		select {

@@ -44,14 +44,15 @@ func (q Query) behind(d reader.Decision) bool {
 // Format opens an archive by its manifest. mostLine limits a row, in bytes.
 type Format func(shelf archive.Shelf, m *archive.Manifest, mostLine int64) Archive
 
-// Formats opens archives of every format that this program reads. It keeps the ends of files in memory.
+// Formats opens archives of every format that this program reads. It keeps the ends of files in memory, and has questions
+// to the same archive without an index share its reading.
 func Formats() Format {
-	e := newEnds()
+	e, together := newEnds(), &scans{}
 	return func(shelf archive.Shelf, m *archive.Manifest, mostLine int64) Archive {
 		if m.Format == archive.FormatParquet {
 			return &columns{shelf: shelf, manifest: m, most: mostLine, ends: e}
 		}
-		return &lines{shelf: shelf, manifest: m, most: mostLine}
+		return &lines{shelf: shelf, manifest: m, most: mostLine, scans: together}
 	}
 }
 

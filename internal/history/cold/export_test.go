@@ -1,5 +1,7 @@
 package cold
 
+import "context"
+
 // Listing is how many questions wait for a listing of the archived days.
 func (d *Days) Listing() int { return d.listing.flights.waiters() }
 
@@ -16,4 +18,26 @@ func (f *flights[T]) waiters() (n int) {
 		n += one.waiting
 	}
 	return n
+}
+
+// Scans are readings of archives that questions share.
+type Scans = scans
+
+// The weights of questions.
+const (
+	FindWeight   = findWeight
+	SearchWeight = searchWeight
+	MostTogether = mostTogether
+)
+
+// Join takes rows of the next reading. read gets a function that gives all takers a row, and says whether one needs more.
+func (s *scans) Join(ctx context.Context, archive string, weight int, take func() error, read func(ctx context.Context, pass func() (more bool)) error) error {
+	l := &lines{}
+	t := &taker{ctx: ctx, weight: weight, maybe: func([]byte) bool { return true }, take: func(row, string) error { return take() }}
+	return s.join(archive, t, func(ctx context.Context, takers []*taker) error {
+		return read(ctx, func() bool {
+			l.pass([]byte("{}"), "", row{}, takers)
+			return needed(takers)
+		})
+	})
 }

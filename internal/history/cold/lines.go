@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -11,18 +12,24 @@ import (
 	"docket/internal/history/reader"
 )
 
-// lines is an archive of gzip JSON lines. It has no index, so each question reads all of it. Its answers are
-// proved: size, checksums, count and hash are those of the manifest.
+// lines is an archive of gzip JSON lines. It has no index, so all of it is read for a question, or for several at once. Its
+// answers are proved: size, checksums, count and hash are those of the manifest.
 type lines struct {
 	shelf    archive.Shelf
 	manifest *archive.Manifest
 	most     int64 // bytes of a line
+	scans    *scans
 }
 
 func (l *lines) Fast() bool { return false }
 
-// rows passes each row to take, with the file that has it.
-func (l *lines) rows(ctx context.Context, maybe func(line []byte) bool, take func(r row, file string) error) error {
+// rows passes each row to take, with the file that has it. The row is valid until take returns.
+func (l *lines) rows(ctx context.Context, weight int, maybe func(line []byte) bool, take func(r row, file string) error) error {
+	return l.scans.join(l.manifest.Name(), &taker{ctx: ctx, weight: weight, maybe: maybe, take: take}, l.read)
+}
+
+// read passes each row to the takers that may need it.
+func (l *lines) read(ctx context.Context, takers []*taker) error {
 	into := row{}
 	file, left := 0, int64(0)
 	if len(l.manifest.Files) > 0 {
@@ -34,14 +41,38 @@ func (l *lines) rows(ctx context.Context, maybe func(line []byte) bool, take fun
 			left = l.manifest.Files[file].Rows
 		}
 		left--
-		if !maybe(line) {
-			return nil
+		l.pass(line, l.manifest.Files[file].Name, into, takers)
+		if !needed(takers) {
+			return errTaken
 		}
-		if err := parseRow(line, into); err != nil {
-			return &archive.BrokenError{Archive: l.manifest.Name(), Problem: err.Error()}
-		}
-		return take(into, l.manifest.Files[file].Name)
+		return nil
 	})
+}
+
+// needed reports whether a question needs a further row.
+func needed(takers []*taker) bool {
+	return slices.ContainsFunc(takers, func(t *taker) bool { return !t.ended() })
+}
+
+// errTaken ends a reading of which nobody needs more.
+var errTaken = errors.New("no question needs another row")
+
+// pass passes a row to the takers that may need it.
+func (l *lines) pass(line []byte, file string, into row, takers []*taker) {
+	parsed := false
+	for _, t := range takers {
+		if t.ended() || !t.maybe(line) {
+			continue
+		}
+		if !parsed {
+			if err := parseRow(line, into); err != nil {
+				t.err = &archive.BrokenError{Archive: l.manifest.Name(), Problem: err.Error()}
+				continue
+			}
+			parsed = true
+		}
+		t.err = t.take(into, file)
+	}
 }
 
 // place notes where a decision came from.
@@ -62,7 +93,7 @@ func (l *lines) decoded(r row, file string) (reader.Decision, error) {
 // Find reads all lines, and decodes those that contain an id.
 func (l *lines) Find(ctx context.Context, of Sought) (found []reader.Decision, more bool, err error) {
 	counts, ids := map[string]int{}, of.ids()
-	err = l.rows(ctx, mentions(ids), func(r row, file string) error {
+	err = l.rows(ctx, findWeight, mentions(ids), func(r row, file string) error {
 		var id string
 		if err := r.decode("decision_id", &id); err != nil || !slices.Contains(ids, id) {
 			return err
@@ -108,7 +139,7 @@ const mostKept = 32 << 20
 // Search reads all lines, as only then they are proved. The newest come last, so it keeps the last that fit.
 func (l *lines) Search(ctx context.Context, q Query) ([]reader.Decision, bool, error) {
 	k := keeper{q: q}
-	err := l.rows(ctx, func([]byte) bool { return !k.full() }, func(r row, file string) error {
+	err := l.rows(ctx, searchWeight, func([]byte) bool { return !k.full() }, func(r row, file string) error {
 		at, err := r.time()
 		if err != nil {
 			return &archive.BrokenError{Archive: l.manifest.Name(), Problem: err.Error()}
