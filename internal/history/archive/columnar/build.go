@@ -4,6 +4,8 @@ import (
 	"strconv"
 
 	"github.com/parquet-go/parquet-go"
+
+	"docket/internal/record/decision"
 )
 
 // builder makes lines out of values.
@@ -11,6 +13,14 @@ type builder struct {
 	layout *layout
 	values []parquet.Value
 	sets   map[string][]int // members by the text of raw_without
+	notes  *notes           // nil: nothing is noted
+}
+
+// notes is what a builder sees of a payload.
+type notes struct {
+	shortened
+	whole    bool // the payload is one object, without and with the members that were left out
+	from, to int  // the place of the payload in the line
 }
 
 // row returns an empty row, which is valid until the next call.
@@ -40,8 +50,12 @@ func (b *builder) line(to []byte, row []parquet.Value) ([]byte, error) {
 		to = append(to, l.columns[i].label...)
 		if i == l.raw {
 			var ok bool
+			from := len(to)
 			if to, ok = b.whole(to, row); !ok {
 				return nil, &DamageError{"has a payload without members that are not known"}
+			}
+			if b.notes != nil {
+				b.notes.from, b.notes.to = from, len(to)
 			}
 			continue
 		}
@@ -74,23 +88,18 @@ func (b *builder) cell(to []byte, i int, v parquet.Value) []byte {
 // whole appends the payload with the members that were left out of it.
 func (b *builder) whole(to []byte, row []parquet.Value) ([]byte, bool) {
 	l := b.layout
-	without := row[l.added[Without]]
-	if without.IsNull() {
-		return append(to, row[l.raw].ByteArray()...), true
-	}
-	members, ok := b.sets[string(without.ByteArray())]
+	members, ok := b.members(row[l.added[Without]])
 	if !ok {
-		if b.sets == nil {
-			b.sets = map[string][]int{}
-		}
-		if members, ok = left(string(without.ByteArray())); !ok {
-			return nil, false
-		}
-		if len(b.sets) < 1000 {
-			b.sets[string(without.ByteArray())] = members
-		}
+		return nil, false
 	}
-	return lengthen(to, row[l.raw].ByteArray(), members, func(to []byte, m int) []byte {
+	var note func(in *decision.Inside, value []byte)
+	if b.notes != nil {
+		for _, m := range members {
+			b.notes.has[m] = true
+		}
+		note = b.notes.note
+	}
+	to, whole := lengthen(to, row[l.raw].ByteArray(), members, func(to []byte, m int) []byte {
 		i := l.members[m]
 		switch {
 		case i < 0 || row[i].IsNull():
@@ -103,5 +112,30 @@ func (b *builder) whole(to []byte, row []parquet.Value) ([]byte, bool) {
 			nanos = int(n.Int32())
 		}
 		return quotedStamp(to, row[i].Int64(), nanos)
-	}), true
+	}, note)
+	if b.notes != nil {
+		b.notes.whole = whole
+	}
+	return to, true
+}
+
+// members returns the places in [repeated] that were left out.
+func (b *builder) members(without parquet.Value) ([]int, bool) {
+	if without.IsNull() {
+		return nil, true
+	}
+	if members, ok := b.sets[string(without.ByteArray())]; ok {
+		return members, true
+	}
+	members, ok := left(string(without.ByteArray()))
+	if !ok {
+		return nil, false
+	}
+	if b.sets == nil {
+		b.sets = map[string][]int{}
+	}
+	if len(b.sets) < 1000 {
+		b.sets[string(without.ByteArray())] = members
+	}
+	return members, true
 }

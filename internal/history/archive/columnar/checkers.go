@@ -17,6 +17,7 @@ type checker struct {
 	*proof
 	again   *Writer // makes the values of a line again
 	builder builder
+	seen    notes          // of the present line
 	columns []provedColumn // with the values that it has seen
 
 	lines []byte
@@ -78,7 +79,9 @@ func (c *checker) check(first int64, columns []cursor, from, to int) {
 			row[i] = columns[i].values[r]
 		}
 		at := len(c.lines)
+		c.seen = notes{}
 		lines, err := c.builder.line(c.lines, row)
+		c.seen.from, c.seen.to = c.seen.from-at, c.seen.to-at
 		if err == nil {
 			err = c.row(first+int64(r), row, lines[at:len(lines):len(lines)])
 		}

@@ -12,18 +12,18 @@ import (
 	"docket/internal/record/verdict"
 )
 
-// derive sets the columns that the table does not have.
-func (w *Writer) derive(row []parquet.Value, s *shortened) {
+// derive sets the columns that the table does not have. raw is the whole payload; nil: there is none.
+func (w *Writer) derive(row []parquet.Value, s *shortened, raw []byte) {
 	l := w.layout
 	var allowed sql.Null[bool]
 	if l.allowed >= 0 && !row[l.allowed].IsNull() {
 		allowed = sql.Null[bool]{V: row[l.allowed].Boolean(), Valid: true}
 	}
 	row[l.added[Verdict]] = text(string(verdict.From(allowed, s.hasError, s.result)))
-	if l.raw < 0 || w.cells[l.raw] == nil {
+	if raw == nil {
 		return
 	}
-	if who, ok := w.subjectOf(row, s); ok {
+	if who, ok := w.subjectOf(row, s, raw); ok {
 		row[l.added[Subject]] = text(who)
 	}
 	if r := w.revisionsOf.of(s.bundles); r != "" {
@@ -34,10 +34,10 @@ func (w *Writer) derive(row []parquet.Value, s *shortened) {
 }
 
 // subjectOf returns the subject. If the member was left out, the column has it.
-func (w *Writer) subjectOf(row []parquet.Value, s *shortened) (string, bool) {
+func (w *Writer) subjectOf(row []parquet.Value, s *shortened, raw []byte) (string, bool) {
 	host := w.subject.Kind == subject.RequestedByHost
 	if !s.has[requestedByMember] || !host && w.subject.Kind != subject.RequestedBy {
-		return w.subject.Of(w.cells[w.layout.raw])
+		return w.subject.Of(raw)
 	}
 	whole := string(row[w.layout.members[requestedByMember]].ByteArray())
 	if host {

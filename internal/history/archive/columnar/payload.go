@@ -54,19 +54,11 @@ func (w *Writer) shorten(raw []byte, cells [][]byte, micros int64) (s shortened)
 				member = m
 			}
 		}
-		switch {
-		case member >= 0 && w.isCell(member, value, cells, micros, &s):
+		if member >= 0 && w.isCell(member, value, cells, micros, &s) {
 			s.has[member], found = true, true
 			continue
-		case in.Is("error"):
-			s.hasError = string(value) != "null"
-		case in.Is("result"):
-			s.result = string(value) != "null"
-		case in.Is("revision") && value[0] == '"':
-			s.revision = decision.Text(value)
-		case in.Is("bundles"):
-			s.bundles = value
 		}
+		s.note(&in, value)
 		if len(keep) > 1 {
 			keep = append(keep, ", "...)
 		}
@@ -81,6 +73,20 @@ func (w *Writer) shorten(raw []byte, cells [][]byte, micros int64) (s shortened)
 	w.payload = append(keep, '}')
 	s.payload, s.without = w.payload, w.names(s.has)
 	return s
+}
+
+// note keeps what is derived from a member that stays in the payload.
+func (s *shortened) note(in *decision.Inside, value []byte) {
+	switch {
+	case in.Is("error"):
+		s.hasError = string(value) != "null"
+	case in.Is("result"):
+		s.result = string(value) != "null"
+	case in.Is("revision") && value[0] == '"':
+		s.revision = decision.Text(value)
+	case in.Is("bundles"):
+		s.bundles = value
+	}
 }
 
 // isCell reports whether a column has the value of a member.
@@ -177,11 +183,13 @@ func before(a, b []byte) bool {
 	return bytes.Compare(a, b) < 0
 }
 
-// lengthen appends the payload with the members that were left out. value appends the value of one.
-func lengthen(to, payload []byte, members []int, value func(to []byte, member int) []byte) []byte {
-	if len(members) == 0 {
-		return append(to, payload...)
+// lengthen appends the payload with the members that were left out. value appends the value of one. note gets those that
+// stayed; nil: nobody. whole says that the payload is one object, if note got its members.
+func lengthen(to, payload []byte, members []int, value func(to []byte, member int) []byte, note func(in *decision.Inside, value []byte)) (longer []byte, whole bool) {
+	if len(members) == 0 && note == nil {
+		return append(to, payload...), false
 	}
+	from := len(to)
 	to = append(to, '{')
 	first := true
 	comma := func() {
@@ -196,7 +204,15 @@ func lengthen(to, payload []byte, members []int, value func(to []byte, member in
 		to = value(to, members[0])
 		members = members[1:]
 	}
-	for in := decision.Into(payload, 0); in.Next(); {
+	kept := members
+	in := decision.Into(payload, 0)
+	for in.Next() {
+		if note != nil {
+			note(&in, payload[in.Value:in.End])
+		}
+		if len(kept) == 0 {
+			continue
+		}
 		name := payload[in.Start+1 : max(bytes.LastIndexByte(payload[:in.Value], '"'), in.Start+1)]
 		for len(members) > 0 && before([]byte(repeated[members[0]].member), name) {
 			insert()
@@ -204,8 +220,12 @@ func lengthen(to, payload []byte, members []int, value func(to []byte, member in
 		comma()
 		to = append(to, payload[in.Start:in.End]...)
 	}
+	whole = !in.Torn() && !in.Array() && in.Behind() == len(payload)
+	if len(kept) == 0 {
+		return append(to[:from], payload...), whole
+	}
 	for len(members) > 0 {
 		insert()
 	}
-	return append(to, '}')
+	return append(to, '}'), whole
 }

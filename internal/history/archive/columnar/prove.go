@@ -11,6 +11,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/bloom"
 
+	"docket/internal/record/decision"
 	"docket/internal/record/subject"
 )
 
@@ -31,7 +32,9 @@ func (f *File) prove(ctx context.Context, all io.Writer, emit func(line []byte) 
 	p := &proof{f: f}
 	for range goroutines {
 		again := &Writer{layout: f.layout, subject: by, cells: make([][]byte, len(f.layout.columns)), sets: map[[repeatedCount]bool]string{}, revisionsOf: revisions{}, builder: builder{layout: f.layout}}
-		p.checkers = append(p.checkers, &checker{proof: p, again: again, builder: builder{layout: f.layout}})
+		c := &checker{proof: p, again: again, builder: builder{layout: f.layout}}
+		c.builder.notes = &c.seen
+		p.checkers = append(p.checkers, c)
 	}
 	return f.rows(ctx, all, emit, p)
 }
@@ -143,11 +146,11 @@ func (c *checker) row(n int64, row []parquet.Value, line []byte) error {
 			return wrong(one.column, "bounds that rule out a value that is there")
 		}
 	}
-	made, err := c.made(row, line)
+	made, columns, err := c.made(row, line)
 	if err != nil {
 		return wrong(0, "a broken line")
 	}
-	for i := range made {
+	for _, i := range columns {
 		if made[i].IsNull() != row[i].IsNull() || !row[i].IsNull() && !parquet.Equal(made[i], row[i]) {
 			return wrong(i, "a column that its line does not have")
 		}
@@ -155,14 +158,47 @@ func (c *checker) row(n int64, row []parquet.Value, line []byte) error {
 	return nil
 }
 
-// made returns the values that a writer makes of a line. A line that was built of the row's values needs no check that it
-// comes back out of equal ones.
-func (c *checker) made(row []parquet.Value, line []byte) ([]parquet.Value, error) {
+// made returns the values that a writer makes of a line, and the columns that need to be compared with them. A line that was
+// built of the values of a row says all that the table has, as each value has one form. So it is enough to derive the other
+// columns from what the builder saw. The values of JSON have no form of their own, so each has to be one object: else a value
+// could be split in another way.
+func (c *checker) made(row []parquet.Value, line []byte) (made []parquet.Value, columns []int, err error) {
+	l := c.f.layout
 	c.again.arena = c.again.arena[:0]
-	if row[c.f.layout.added[Line]].IsNull() {
-		return c.again.values(line)
+	if !row[l.added[Line]].IsNull() {
+		made, err = c.again.row(line)
+		return made, l.all, err
 	}
-	return c.again.row(line)
+	if !c.seen.whole || !l.objects(row) {
+		made, err = c.again.values(line)
+		return made, l.all, err
+	}
+	made = c.again.builder.row(l.leaves)
+	copy(made, row)
+	for _, i := range l.derived {
+		made[i] = parquet.NullValue()
+	}
+	if m := l.members[bundlesMember]; c.seen.has[bundlesMember] && m >= 0 {
+		c.seen.bundles = row[m].ByteArray()
+	}
+	c.again.derive(made, &c.seen.shortened, line[c.seen.from:c.seen.to])
+	return made, l.derived, nil
+}
+
+// objects reports whether each value of JSON but the payload is one object.
+func (l *layout) objects(row []parquet.Value) bool {
+	for i := range l.columns {
+		if l.columns[i].kind != asJSON || i == l.raw || row[i].IsNull() {
+			continue
+		}
+		in := decision.Into(row[i].ByteArray(), 0)
+		for in.Next() {
+		}
+		if in.Torn() || in.Array() || in.Behind() != len(row[i].ByteArray()) {
+			return false
+		}
+	}
+	return true
 }
 
 // has reports whether a page's bounds have a value of it, and keeps the bounds of the group.

@@ -100,13 +100,15 @@ func TestProve_EachDamageIsFound(t *testing.T) {
 	good := write(t, Options{Subject: byHost}, rows).data
 	f := open(t, &disk{data: good})
 	l := f.layout
-	path, service := -1, -1
+	path, service, labels := -1, -1, -1
 	for i, c := range l.columns {
 		switch c.Name {
 		case "path":
 			path = i
 		case "service":
 			service = i
+		case "labels":
+			labels = i
 		}
 	}
 	faults := map[string][]byte{}
@@ -174,6 +176,13 @@ func TestProve_EachDamageIsFound(t *testing.T) {
 			w.batch[w.layout.added[Line]][n] = w.layout.level(w.layout.added[Line], parquet.ByteArrayValue(rows[7]))
 		}
 	})
+	for column, value := range map[int]string{l.raw: `{},"source_topic":"x"`, labels: `{"a": "b"},"bundles":{}`} {
+		faults["a wrong split of "+l.columns[column].Name] = forged(t, rows[:50], func(w *Writer, n int) {
+			if n == 7 {
+				w.batch[column][n] = w.layout.level(column, text(value))
+			}
+		})
+	}
 	faults["another setting of the subject"] = describing(t, good, func(m *format.FileMetaData) {
 		for i := range m.KeyValueMetadata {
 			if m.KeyValueMetadata[i].Key == keySubject {

@@ -95,6 +95,8 @@ type layout struct {
 	schema  *parquet.Schema
 	added   map[string]int // places of added columns, from the first of the file
 	leaves  int
+	derived []int // added columns that answers rely on and lines do not have
+	all     []int
 }
 
 // ErrColumns says that columns cannot be those of decisions.
@@ -179,6 +181,10 @@ func (l *layout) finish() error {
 		fields = append(fields, &field{parquet.Optional(node), name})
 	}
 	l.leaves = len(fields)
+	l.derived = []int{l.added[Verdict], l.added[Subject], l.added[Revision]}
+	for i := range fields {
+		l.all = append(l.all, i)
+	}
 	l.schema = parquet.NewSchema("decisions", &group{Group: parquet.Group{}, fields: fields})
 	return nil
 }

@@ -230,8 +230,10 @@ func (w *Writer) values(line []byte) ([]parquet.Value, error) {
 		return nil, &RowError{"has no decision_id or no time"}
 	}
 	var s shortened
+	var raw []byte
 	if l.raw >= 0 && w.cells[l.raw] != nil {
-		s = w.shorten(w.cells[l.raw], w.cells, micros)
+		raw = w.cells[l.raw]
+		s = w.shorten(raw, w.cells, micros)
 		at := len(w.arena)
 		w.arena = append(w.arena, s.payload...)
 		s.payload = w.arena[at:len(w.arena):len(w.arena)]
@@ -247,7 +249,7 @@ func (w *Writer) values(line []byte) ([]parquet.Value, error) {
 	if s.nanos > 0 {
 		row[l.added[Nanos]] = parquet.Int32Value(int32(s.nanos))
 	}
-	w.derive(row, &s)
+	w.derive(row, &s, raw)
 	return row, nil
 }
 
