@@ -253,7 +253,7 @@ func (f *File) pick(v *view, g rowGroup, column int, rows []int64, each func(n i
 	if err != nil {
 		return err
 	}
-	var one [valuesAtOnce]parquet.Value
+	var some [valuesAtOnce]parquet.Value
 	for n := 0; n < len(rows); {
 		if err := pages.SeekToRow(rows[n]); err != nil {
 			return err
@@ -265,23 +265,42 @@ func (f *File) pick(v *view, g rowGroup, column int, rows []int64, each func(n i
 		next := nextPage(index, rows[n])
 		reader, at := page.Values(), rows[n]
 		for n < len(rows) && (next < 0 || rows[n] < next) {
-			if err := skip(reader, one[:], rows[n]-at); err != nil {
+			k := together(rows[n:], next, len(some))
+			err := skip(reader, some[:], rows[n]-at)
+			if err == nil {
+				err = readAll(reader, some[:k])
+			}
+			for i := 0; i < k && err == nil; i++ {
+				err = each(n+i, some[i])
+			}
+			if err != nil {
 				parquet.Release(page)
 				return err
 			}
-			k, err := reader.ReadValues(one[:1])
-			if k != 1 {
-				parquet.Release(page)
-				return errorOr(err, errValues)
-			}
-			if err := each(n, one[0]); err != nil {
-				parquet.Release(page)
-				return err
-			}
-			at = rows[n] + 1
-			n++
+			at = rows[n] + int64(k)
+			n += k
 		}
 		parquet.Release(page)
+	}
+	return nil
+}
+
+// together is how many of the first rows follow each other without a gap: before the row next, and at most so many.
+func together(rows []int64, next int64, most int) int {
+	k := 1
+	for k < len(rows) && k < most && rows[k] == rows[0]+int64(k) && (next < 0 || rows[k] < next) {
+		k++
+	}
+	return k
+}
+
+// readAll reads as many values as into has room for.
+func readAll(reader parquet.ValueReader, into []parquet.Value) error {
+	for got := 0; got < len(into); {
+		k, err := reader.ReadValues(into[got:])
+		if got += k; got < len(into) && (k == 0 || err != nil) {
+			return errorOr(err, errValues)
+		}
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package columnar
 
 import (
 	"context"
-	"errors"
 	"io"
 
 	"github.com/parquet-go/parquet-go"
@@ -163,16 +162,8 @@ func (c *cursor) more() error {
 
 // take reads so many values of the present page. They are valid until more reads another.
 func (c *cursor) take(n int) error {
-	got := 0
-	for got < n {
-		k, err := c.reader.ReadValues(c.buffer[got:n])
-		got += k
-		if err != nil && (!errors.Is(err, io.EOF) || got < n) {
-			return err
-		}
-		if k == 0 && got < n {
-			return errValues
-		}
+	if err := readAll(c.reader, c.buffer[:n]); err != nil {
+		return err
 	}
 	c.values, c.left = c.buffer[:n], c.left-int64(n)
 	return nil

@@ -40,7 +40,7 @@ type Question struct {
 // of rows and pages whose bounds or filters rule them out, and reads the columns of the question before any other.
 func (f *File) Search(ctx context.Context, q Question, emit func(Row) (more bool, err error)) (err error) {
 	defer guard(&err)
-	s := search{f: f, q: q, emit: emit}
+	s := search{f: f, q: q, emit: emit, wait: firstWait, size: firstSize}
 	s.conditions()
 	for i := range f.groups {
 		g := f.groups[i]
@@ -61,7 +61,16 @@ type search struct {
 	emit     func(Row) (bool, error)
 	all      []condition
 	payloads bool // the subject is read from payloads
+
+	wait, size int // how many rows are waited for before they are read whole, and how many are read at once
 }
+
+// Rows that fit are read whole in portions that grow. A page is read again for each portion that has rows of it. The first row
+// is not waited for, as it may be all that is wanted.
+const (
+	firstWait = 1
+	firstSize = 16
+)
 
 // condition is what a question wants of one column.
 type condition struct {
@@ -93,7 +102,7 @@ func (s *search) conditions() {
 	if s.payloads = s.f.subject != s.q.By.String(); !s.payloads {
 		c := wordsOf(l.added[Subject], []string{s.q.Subject})
 		c.is = func(v parquet.Value) bool { return !v.IsNull() && string(v.ByteArray()) == s.q.Subject }
-		s.all = append(s.all, c)
+		s.all = slices.Insert(s.all, 0, c) // first, as it leaves the fewest rows for the others
 	}
 }
 
@@ -167,7 +176,9 @@ func wordsOf(column int, texts []string) condition {
 // span is rows of a group: from <= row < to.
 type span struct{ from, to int64 }
 
-const blockRows = 16_384 // whose conditions are looked at at once
+// blockRows is how many rows are looked at at once, first. A page is read again for each block that has rows of it. So a block
+// without a wanted row is followed by one twice as long.
+const blockRows = 16_384
 
 // group searches a group. more is false once emit wants no more.
 func (s *search) group(ctx context.Context, g rowGroup) (more bool, err error) {
@@ -187,11 +198,42 @@ func (s *search) group(ctx context.Context, g rowGroup) (more bool, err error) {
 	if err != nil {
 		return false, damaged("cannot be read", err)
 	}
-	for _, one := range s.blocks(spans) {
-		if more, err := s.block(v, g, one); err != nil || !more {
+	var rows []int64 // that fit and were not read yet, in the order of the question
+	for size := int64(blockRows); len(spans) > 0; {
+		var one span
+		one, spans = s.next(spans, size)
+		found, err := s.block(v, g, one)
+		if err != nil {
 			return false, err
 		}
+		if len(found) == 0 {
+			size *= 2
+		}
+		if rows = append(rows, found...); len(rows) < s.wait && len(spans) > 0 {
+			continue
+		}
+		if more, err := s.whole(v, g, rows); err != nil || !more {
+			return false, err
+		}
+		rows = rows[:0]
 	}
+	return true, nil
+}
+
+// whole reads rows of a group whole, and passes those that are wanted.
+func (s *search) whole(v *view, g rowGroup, rows []int64) (more bool, err error) {
+	most := s.f.together(g)
+	for len(rows) > 0 {
+		n := min(s.size, most, len(rows))
+		if more, err := s.pass(v, g, slices.Clone(rows[:n])); err != nil || !more {
+			return false, err
+		}
+		if n == s.size {
+			s.size *= 2
+		}
+		rows = rows[n:]
+	}
+	s.wait = min(2*s.wait, firstSize)
 	return true, nil
 }
 
@@ -275,42 +317,42 @@ func both(a, b []span) (all []span) {
 	return all
 }
 
-// blocks cuts spans, in the order of the question.
-func (s *search) blocks(spans []span) (all []span) {
-	for _, one := range spans {
-		for from := one.from; from < one.to; from += blockRows {
-			all = append(all, span{from, min(from+blockRows, one.to)})
-		}
+// next cuts a block off spans, in the order of the question.
+func (s *search) next(spans []span, size int64) (block span, rest []span) {
+	at := len(spans) - 1
+	if s.q.Oldest {
+		at = 0
 	}
-	if !s.q.Oldest {
-		slices.Reverse(all)
+	one := &spans[at]
+	block = *one
+	if block.to-block.from <= size {
+		return block, slices.Delete(spans, at, at+1)
 	}
-	return all
+	if s.q.Oldest {
+		block.to = block.from + size
+		one.from = block.to
+	} else {
+		block.from = block.to - size
+		one.to = block.from
+	}
+	return block, spans
 }
 
-// block searches some rows.
-func (s *search) block(v *view, g rowGroup, one span) (more bool, err error) {
-	rows := make([]int64, 0, one.to-one.from)
+// block returns the rows whose columns fit, in the order of the question.
+func (s *search) block(v *view, g rowGroup, one span) (rows []int64, err error) {
+	rows = make([]int64, 0, one.to-one.from)
 	for row := one.from; row < one.to; row++ {
 		rows = append(rows, row)
 	}
 	for _, c := range s.all {
 		if rows, err = s.keep(v, g, c, rows); err != nil {
-			return false, damaged("cannot be read", err)
+			return nil, damaged("cannot be read", err)
 		}
 	}
 	if !s.q.Oldest {
 		slices.Reverse(rows)
 	}
-	most := s.f.together(g)
-	for n := min(16, most); len(rows) > 0; n = min(2*n, most) {
-		some := slices.Clone(rows[:min(n, len(rows))])
-		rows = rows[len(some):]
-		if more, err := s.pass(v, g, some); err != nil || !more {
-			return false, err
-		}
-	}
-	return true, nil
+	return rows, nil
 }
 
 // keep returns those rows that a condition wants.

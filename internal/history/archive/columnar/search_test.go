@@ -168,3 +168,46 @@ func askedAt(t *testing.T, line []byte) time.Time {
 	}
 	return a.TS
 }
+
+// TestSearch_ManyBlocks: rows that fit are found in their order, however far they are apart, and wherever a search ends.
+func TestSearch_ManyBlocks(t *testing.T) {
+	t.Parallel()
+	const n = 70_000
+	fits := map[int]bool{0: true, n - 1: true}
+	for i := range 90 {
+		fits[20_000+i] = true
+		fits[16_384*(i%5)+7*i] = true
+	}
+	for _, edge := range []int{16_384, 32_768, n - 16_384, n - 32_768, 30_000, 60_000} {
+		fits[edge-1], fits[edge], fits[edge+1] = true, true, true
+	}
+	var rows [][]byte
+	var want []string
+	for i := range n {
+		path := "other"
+		if fits[i] {
+			path = "wanted"
+			want = append(want, fmt.Sprintf("d%06d", i))
+		}
+		rows = append(rows, fmt.Appendf(nil, `{"decision_id":"d%06d","ts":%s,"path":"%s"}`, i, quotedTime(nil, 1785542400000000+int64(i)), path))
+	}
+	for _, group := range []int64{0, 30_000} {
+		f := open(t, write(t, Options{Subject: byHost, GroupRows: group}, rows))
+		for _, oldest := range []bool{true, false} {
+			ordered := slices.Clone(want)
+			if !oldest {
+				slices.Reverse(ordered)
+			}
+			for _, most := range []int{1, 2, 17, 40, len(want), n} {
+				var got []string
+				err := f.Search(t.Context(), Question{Paths: []string{"wanted"}, Oldest: oldest}, func(r Row) (bool, error) {
+					got = append(got, r.ID)
+					return len(got) < most, nil
+				})
+				if err != nil || !slices.Equal(got, ordered[:min(most, len(want))]) {
+					t.Errorf("groups of %d, oldest first %v, at most %d: %d rows, %v", group, oldest, most, len(got), err)
+				}
+			}
+		}
+	}
+}
