@@ -178,7 +178,7 @@ func TestSearch_ManyBlocks(t *testing.T) {
 		fits[20_000+i] = true
 		fits[16_384*(i%5)+7*i] = true
 	}
-	for _, edge := range []int{16_384, 32_768, n - 16_384, n - 32_768, 30_000, 60_000} {
+	for _, edge := range []int{16_384, 32_768, 49_152, 65_536, n - 16_384, n - 32_768, 30_000, 60_000} {
 		fits[edge-1], fits[edge], fits[edge+1] = true, true, true
 	}
 	var rows [][]byte
