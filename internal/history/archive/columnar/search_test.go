@@ -182,9 +182,10 @@ func TestSearch_ManyBlocks(t *testing.T) {
 		fits[edge-1], fits[edge], fits[edge+1] = true, true, true
 	}
 	var rows [][]byte
-	var want []string
+	var want, all []string
 	for i := range n {
 		path := "other"
+		all = append(all, fmt.Sprintf("d%06d", i))
 		if fits[i] {
 			path = "wanted"
 			want = append(want, fmt.Sprintf("d%06d", i))
@@ -194,9 +195,15 @@ func TestSearch_ManyBlocks(t *testing.T) {
 	for _, group := range []int64{0, 30_000} {
 		f := open(t, write(t, Options{Subject: byHost, GroupRows: group}, rows))
 		for _, oldest := range []bool{true, false} {
-			ordered := slices.Clone(want)
+			ordered, every := slices.Clone(want), slices.Clone(all)
 			if !oldest {
 				slices.Reverse(ordered)
+				slices.Reverse(every)
+			}
+			var got []string
+			err := f.Search(t.Context(), Question{Paths: []string{"wanted", "other"}, Oldest: oldest}, func(r Row) (bool, error) { got = append(got, r.ID); return true, nil })
+			if err != nil || !slices.Equal(got, every) {
+				t.Errorf("groups of %d, oldest first %v: %d of %d rows, %v", group, oldest, len(got), n, err)
 			}
 			for _, most := range []int{1, 2, 17, 40, len(want), n} {
 				var got []string
