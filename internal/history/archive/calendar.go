@@ -38,6 +38,9 @@ type Shelved struct {
 	Day      Day
 	Archives []*Manifest // those that no other replaces, the latest last
 	Gaps     []string    // why it could not be read completely
+	// Unfinished are archives without a manifest: a run is writing them, or was killed. A day can have these alone, and is not
+	// archived then.
+	Unfinished []string
 }
 
 // CalendarDay is a day, and where its decisions are.
@@ -53,6 +56,8 @@ type CalendarDay struct {
 	Made     time.Time // when the last archive was made; zero: there is none
 	By       string
 	Gaps     []string
+	// Unfinished are the names of archives that are not finished: see [NotFinished].
+	Unfinished []string
 	// Forgotten says who gave the day up on purpose, when and why; empty: nobody did, or an archive of it came back.
 	Forgotten string
 }
@@ -89,7 +94,9 @@ func CalendarOf(h Holdings, shelved []Shelved, today Day) Calendar {
 		}
 	}
 	for _, s := range shelved {
-		get(s.Day).shelve(s)
+		if len(s.Archives) > 0 || len(s.Gaps) > 0 || !s.Day.After(today.Time) {
+			get(s.Day).shelve(s)
+		}
 	}
 	for day, n := range h.Counted {
 		if n > 0 && !day.After(today.Time) {
@@ -180,7 +187,7 @@ func (d *CalendarDay) hold(h Held) {
 
 // shelve adds the archives.
 func (d *CalendarDay) shelve(s Shelved) {
-	d.Gaps = append(d.Gaps, s.Gaps...)
+	d.Gaps, d.Unfinished = append(d.Gaps, s.Gaps...), append(d.Unfinished, s.Unfinished...)
 	if len(s.Archives) > 0 {
 		d.Archived = 0
 	}

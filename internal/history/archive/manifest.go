@@ -109,13 +109,13 @@ var nameForm = regexp.MustCompile(`^([a-z_]+)-(\d{4}-\d{2}-\d{2})-(\d{3,})-([0-9
 // Whole returns the archives with a manifest, by day and generation; day nil: of all days. An unreadable manifest is
 // a [*BrokenError] besides the others.
 func Whole(ctx context.Context, shelf Shelf, table string, day *Day) ([]*Manifest, error) {
-	days, err := listed(ctx, shelf, table, day)
+	l, err := listed(ctx, shelf, table, day)
 	if err != nil {
 		return nil, err
 	}
 	var all []*Manifest
 	var broken []error
-	for _, of := range days {
+	for _, of := range l.Days {
 		var once Manifests
 		some, err := once.Read(ctx, shelf, of)
 		if some == nil && err != nil && !isBroken(err) {

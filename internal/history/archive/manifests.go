@@ -18,19 +18,33 @@ type Listed struct {
 	Needs     []string   // the names of archives that are noted of the day
 }
 
+// Listing is what one listing of the manifests of a table tells.
+type Listing struct {
+	// Days are the days with whole archives, in order.
+	Days []Listed
+	// Unfinished are the names of archives with a marker and without a manifest, in order. A run is writing them, or was
+	// killed. Their days need not be among Days.
+	Unfinished map[Day][]string
+}
+
 // ListDays lists the days with whole archives of a table, in order. It is one listing, and reads no manifest.
 func ListDays(ctx context.Context, shelf Shelf, table string) ([]Listed, error) {
-	return listed(ctx, shelf, table, nil)
+	l, err := listed(ctx, shelf, table, nil)
+	return l.Days, err
 }
 
 // listed lists the manifests by day; day nil: of all days. A name whose date is not one is left out.
-func listed(ctx context.Context, shelf Shelf, table string, day *Day) ([]Listed, error) {
+func listed(ctx context.Context, shelf Shelf, table string, day *Day) (Listing, error) {
 	names, err := shelf.List(ctx, prefix(table, day))
 	if err != nil {
-		return nil, err
+		return Listing{}, err
 	}
-	var days []Listed
-	for _, name := range names { // in order
+	return Listing{Days: whole(names, table), Unfinished: marked(names, table)}, nil
+}
+
+// whole returns the days of manifests. The names are in order.
+func whole(names []string, table string) (days []Listed) {
+	for _, name := range names {
 		of := nameForm.FindStringSubmatch(name)
 		if of == nil || of[1] != table || of[5] != manifestSuffix {
 			continue
@@ -45,7 +59,7 @@ func listed(ctx context.Context, shelf Shelf, table string, day *Day) ([]Listed,
 		last := &days[len(days)-1]
 		last.Manifests = append(last.Manifests, name)
 	}
-	return days, nil
+	return days
 }
 
 // mostManifests limits what [Manifests] keeps, in bytes of JSON. More is read each time.
@@ -65,14 +79,14 @@ type kept struct {
 	bytes    int64
 }
 
-// Days is [ListDays]. It forgets the manifests that are not listed any more.
-func (k *Manifests) Days(ctx context.Context, shelf Shelf, table string) ([]Listed, error) {
-	days, err := ListDays(ctx, shelf, table)
+// List lists the manifests of all days. It is one listing. It forgets the manifests that are not listed any more.
+func (k *Manifests) List(ctx context.Context, shelf Shelf, table string) (Listing, error) {
+	l, err := listed(ctx, shelf, table, nil)
 	if err != nil {
-		return nil, err
+		return Listing{}, err
 	}
 	there := map[string]bool{}
-	for _, one := range days {
+	for _, one := range l.Days {
 		for _, name := range one.Manifests {
 			there[name] = true
 		}
@@ -85,7 +99,7 @@ func (k *Manifests) Days(ctx context.Context, shelf Shelf, table string) ([]List
 			k.bytes -= one.bytes
 		}
 	}
-	return days, nil
+	return l, nil
 }
 
 // Read returns the manifests of a day, by generation. It reads those that are not in memory, and returns an unreadable

@@ -16,6 +16,32 @@ const startedSuffix = ".started"
 
 const startedText = "A run of docket archive is writing this archive, or was killed. The next run of the day removes this file.\n"
 
+// marked returns the archives with a marker and without a manifest, by day. The names are in order. A marker whose name is not
+// that of an archive is left out.
+func marked(names []string, table string) map[Day][]string {
+	var days map[Day][]string
+	for _, name := range names {
+		archive, marker := strings.CutSuffix(name, startedSuffix)
+		if of := nameForm.FindStringSubmatch(archive + manifestSuffix); !marker || of == nil || of[1] != table {
+			continue
+		}
+		day, ok := DayOfName(archive)
+		if _, whole := slices.BinarySearch(names, archive+manifestSuffix); !ok || whole {
+			continue
+		}
+		if days == nil {
+			days = map[Day][]string{}
+		}
+		days[day] = append(days[day], archive)
+	}
+	return days
+}
+
+// NotFinished says that an archive has a marker and no manifest. It is true of a run at work and of one that was killed.
+func NotFinished(archive string) string {
+	return "archive " + archive + " is not finished: a run is writing it, or was killed"
+}
+
 // finish ends what killed runs of the same database left of a day: markers, and the files of archives without a manifest.
 // An archive with a marker may lose its files, so it has to run before the first archive of the day is relied upon: before
 // a day is dropped, or letters are noted. keep says what stays of one without a manifest. Files without a marker stay: their

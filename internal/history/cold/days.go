@@ -58,7 +58,7 @@ type Days struct {
 	ahead     ahead
 	manifests archive.Manifests
 	letters   archive.Manifests // of dead letters
-	listing   *latest[[]archive.Listed]
+	listing   *latest[archive.Listing]
 	taking    *latest[*inventory.Inventory]
 	reading   flights[[]*archive.Manifest] // by day and its manifests
 	finding   flights[run]                 // by archive and what is sought
@@ -84,7 +84,7 @@ func New(c Config) *Days {
 	if c.Results != "" {
 		results{c.Results}.sweep()
 	}
-	return &Days{Config: c, ahead: ahead{once: c.Once, results: results{c.Results}, where: c.Where}, listing: newLatest[[]archive.Listed](), taking: newLatest[*inventory.Inventory]()}
+	return &Days{Config: c, ahead: ahead{once: c.Once, results: results{c.Results}, where: c.Where}, listing: newLatest[archive.Listing](), taking: newLatest[*inventory.Inventory]()}
 }
 
 // Close closes the storage and the ports of claims. A later question opens the storage again.
@@ -135,19 +135,19 @@ func (d *Days) Open() (archive.Shelf, error) {
 	return shelf, nil
 }
 
-// list opens the storage and lists the archived days, in order.
-func (d *Days) list(ctx context.Context) (archive.Shelf, []archive.Listed, error) {
+// list opens the storage and lists the archived days. Questions at the same time share the listing, so nobody may change it.
+func (d *Days) list(ctx context.Context) (archive.Shelf, archive.Listing, error) {
 	shelf, err := d.Open()
 	if err != nil {
-		return nil, nil, err
+		return nil, archive.Listing{}, err
 	}
 	if place, ok := shelf.(interface{ Present() error }); ok {
 		if err := place.Present(); err != nil {
-			return nil, nil, err
+			return nil, archive.Listing{}, err
 		}
 	}
-	all, err := d.listing.get(ctx, func(ctx context.Context) ([]archive.Listed, error) { return d.manifests.Days(ctx, shelf, d.Table) })
-	return shelf, slices.Clone(all), err
+	all, err := d.listing.get(ctx, func(ctx context.Context) (archive.Listing, error) { return d.manifests.List(ctx, shelf, d.Table) })
+	return shelf, all, err
 }
 
 // known is list with the days that left the table and have no archive. These have no manifests. The gaps say why such
@@ -159,10 +159,11 @@ func (d *Days) known(ctx context.Context) (shelf archive.Shelf, all []archive.Li
 			gaps = []reader.Gap{{Name: d.name(), Why: "it is not known whether archives are missing: " + d.unread(ctx, err)}}
 		}
 	}
-	shelf, all, err = d.list(ctx)
+	shelf, listing, err := d.list(ctx)
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	all = slices.Clone(listing.Days)
 	for _, day := range left {
 		at, there := slices.BinarySearchFunc(all, day, func(one archive.Listed, day archive.Left) int { return one.Compare(day.Time) })
 		if !there {

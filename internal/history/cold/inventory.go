@@ -36,10 +36,11 @@ func (d *Days) whole(ctx context.Context, shelf archive.Shelf, table string) ([]
 	if table != d.Table {
 		kept = &d.letters
 	}
-	days, err := kept.Days(ctx, shelf, table)
+	listing, err := kept.List(ctx, shelf, table)
 	if err != nil {
 		return nil, err
 	}
+	days := listing.Days
 	some, broken := make([][]*archive.Manifest, len(days)), make([]error, len(days))
 	work, ctx := errgroup.WithContext(ctx)
 	work.SetLimit(manifestDays)
