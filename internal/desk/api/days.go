@@ -19,16 +19,18 @@ type ArchiveDay struct {
 	Day   string           `json:"day"`
 	State archive.DayState `json:"state" doc:"hot: in the table. archived: in an archive alone. hot, and archived: in both. at work: a process archives or restores it now. left off: out of the table and not dropped. dropped: counted once, and no known place has it. forgotten: no known place has it, and an operator gave it up on purpose. missing: nothing is known of it"`
 	// Numbers that are absent are not known.
-	Rows      *int64     `json:"rows,omitempty" doc:"In the table, approximate; without it, it is not known"`
-	Bytes     int64      `json:"bytes" doc:"In the table, with indexes"`
-	Counted   *int64     `json:"counted,omitempty" doc:"Decisions that were counted of the day; without it, it is not known"`
-	Archived  *int64     `json:"archived,omitempty" doc:"Rows of its archives; without it, there is none"`
-	Size      int64      `json:"archive_bytes"`
-	Formats   []string   `json:"formats,omitempty"`
-	MadeAt    *time.Time `json:"made_at,omitempty" doc:"When the last archive was made"`
-	MadeBy    string     `json:"made_by,omitempty"`
-	Gaps      []string   `json:"gaps,omitempty" doc:"Why its archives could not be read completely"`
-	Forgotten string     `json:"forgotten,omitempty" doc:"The note of the operator who gave it up on purpose: name, time and reason"`
+	Rows     *int64     `json:"rows,omitempty" doc:"In the table, approximate; without it, it is not known"`
+	Bytes    int64      `json:"bytes" doc:"In the table, with indexes"`
+	Counted  *int64     `json:"counted,omitempty" doc:"Decisions that were counted of the day; without it, it is not known"`
+	Archived *int64     `json:"archived,omitempty" doc:"Rows of its archives; without it, there is none"`
+	Size     int64      `json:"archive_bytes"`
+	Formats  []string   `json:"formats,omitempty"`
+	MadeAt   *time.Time `json:"made_at,omitempty" doc:"When the last archive was made"`
+	MadeBy   string     `json:"made_by,omitempty"`
+	Gaps     []string   `json:"gaps,omitempty" doc:"Why its archives could not be read completely"`
+	// Unfinished is [archive.CalendarDay.Unfinished].
+	Unfinished []string `json:"unfinished,omitempty" nullable:"false" doc:"Archives that are not finished: a run is writing them, or was killed. They are in no other field"`
+	Forgotten  string   `json:"forgotten,omitempty" doc:"The note of the operator who gave it up on purpose: name, time and reason"`
 }
 
 // SharedDays are decisions in a part of the table that has no day of its own.
@@ -80,7 +82,7 @@ func (s *api) calendar(ctx context.Context, _ caller, in *calendarInput) (*calen
 			break
 		}
 		out.Body.Days = append(out.Body.Days, ArchiveDay{Day: d.Day.String(), State: d.State, Rows: known(d.Rows), Bytes: d.Bytes, Counted: known(d.Counted), Archived: known(d.Archived), Size: d.Size,
-			Formats: d.Formats, MadeAt: moment(d.Made), MadeBy: d.By, Gaps: d.Gaps, Forgotten: d.Forgotten})
+			Formats: d.Formats, MadeAt: moment(d.Made), MadeBy: d.By, Gaps: d.Gaps, Unfinished: d.Unfinished, Forgotten: d.Forgotten})
 	}
 	for _, h := range c.Shared {
 		out.Body.Shared = append(out.Body.Shared, SharedDays{h.Day.String(), known(h.Rows), h.Bytes})

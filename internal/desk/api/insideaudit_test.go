@@ -68,7 +68,7 @@ func TestCalendar_OverTheAPI(t *testing.T) {
 		var page api.ArchiveDays
 		w.ask(t, "viewer", http.MethodGet, "/archive?limit=2"+before, "").into(t, &page)
 		for _, d := range page.Days {
-			got = append(got, fmt.Sprint(d.Day, " ", d.State, " ", d.Rows != nil, d.Counted != nil, d.Archived != nil))
+			got = append(got, fmt.Sprint(d.Day, " ", d.State, " ", d.Rows != nil, d.Counted != nil, d.Archived != nil, d.Unfinished))
 		}
 		if len(page.Lacks) != 1 || len(page.Shared) != 1 || page.Shared[0].Rows != nil || page.Where == "" {
 			t.Errorf("%+v", page)
@@ -78,7 +78,7 @@ func TestCalendar_OverTheAPI(t *testing.T) {
 		}
 		before = "&before=" + page.Next
 	}
-	if want := "[2026-02-28 hot true true false 2026-02-27 hot, and archived false false true 2026-02-26 archived true true true]"; fmt.Sprint(got) != want {
+	if want := "[2026-02-28 hot true true false [] 2026-02-27 hot, and archived false false true [decision_logs-2026-02-27-002-3f9a2c-00000000] 2026-02-26 archived true true true []]"; fmt.Sprint(got) != want {
 		t.Errorf("%v", got)
 	}
 	if a := w.ask(t, "viewer", http.MethodGet, "/archive?before=2026-02-31", ""); a.code != http.StatusUnprocessableEntity {

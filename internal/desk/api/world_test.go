@@ -116,7 +116,7 @@ func calendar(context.Context) (archive.Calendar, error) {
 	}
 	return archive.Calendar{Where: "s3://archive", Lacks: []string{"The archives could not be read."}, Shared: []archive.Held{{Day: day("2026-01-31"), Location: archive.Shared, Rows: -1}}, Days: []archive.CalendarDay{
 		{Day: day("2026-02-26"), State: archive.DayArchived, Rows: 0, Counted: 7, Archived: 7, Size: 70, Formats: []string{"parquet"}, Made: noon, By: "mara"},
-		{Day: day("2026-02-27"), State: archive.DayBoth, Rows: -1, Counted: -1, Archived: 9, Gaps: []string{"a file is missing"}},
+		{Day: day("2026-02-27"), State: archive.DayBoth, Rows: -1, Counted: -1, Archived: 9, Gaps: []string{"a file is missing"}, Unfinished: []string{"decision_logs-2026-02-27-002-3f9a2c-00000000"}},
 		{Day: day("2026-02-28"), State: archive.DayHot, Rows: 12, Bytes: 120, Counted: 12, Archived: -1},
 	}}, nil
 }

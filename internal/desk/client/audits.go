@@ -68,7 +68,7 @@ func (c *Client) Calendar(ctx context.Context) (archive.Calendar, error) {
 		}
 		out.Days = append(out.Days, archive.CalendarDay{
 			Day: day, State: d.State, Rows: orUnknown(d.Rows), Bytes: d.Bytes, Counted: orUnknown(d.Counted), Archived: orUnknown(d.Archived), Size: d.Size,
-			Formats: d.Formats, Made: at(d.MadeAt), By: d.MadeBy, Gaps: d.Gaps, Forgotten: d.Forgotten,
+			Formats: d.Formats, Made: at(d.MadeAt), By: d.MadeBy, Gaps: d.Gaps, Unfinished: d.Unfinished, Forgotten: d.Forgotten,
 		})
 	}
 	for _, s := range list.Shared {

@@ -37,7 +37,7 @@ func calendar(context.Context) (archive.Calendar, error) {
 		Counted: map[archive.Day]int64{day("2026-02-06"): 40, day("2026-02-12"): 4990}, Working: []archive.Day{day("2026-02-08")},
 		Left: []archive.Left{{Day: day("2026-02-04"), Forgotten: &archive.Forgotten{At: noon, By: "mara", Reason: "we keep a year"}}}, Lacks: []string{"One place was not looked at."},
 	}
-	c := archive.CalendarOf(h, []archive.Shelved{{Day: day("2026-02-10"), Archives: []*archive.Manifest{m}}, {Day: day("2026-02-07"), Archives: []*archive.Manifest{m}}, {Day: day("2026-02-05"), Gaps: []string{"archive x is broken"}}}, archive.DayOf(noon))
+	c := archive.CalendarOf(h, []archive.Shelved{{Day: day("2026-02-10"), Archives: []*archive.Manifest{m}}, {Day: day("2026-02-07"), Archives: []*archive.Manifest{m}}, {Day: day("2026-02-05"), Gaps: []string{"archive x is broken"}, Unfinished: []string{"decision_logs-2026-02-05-002-3f9a2c-00000000"}}}, archive.DayOf(noon))
 	c.Where = "s3://archive/docket"
 	return c, nil
 }
@@ -57,7 +57,7 @@ func TestArchive_NamesEachState(t *testing.T) {
 			t.Errorf("in the calendar %s is not %s", of, want)
 		}
 	}
-	for _, want := range []string{"One place was not looked at.", "s3://archive/docket", "archive x is broken", "up to 2026-01-31", `<a href="/decisions?since=2026-02-09&amp;until=2026-02-10">`, "1.5 MB", "parquet", "forgotten on purpose by mara at ", ": we keep a year"} {
+	for _, want := range []string{"One place was not looked at.", "s3://archive/docket", "archive x is broken", `<span class="dim small x">archive decision_logs-2026-02-05-002-3f9a2c-00000000 is not finished: a run is writing it, or was killed</span>`, "up to 2026-01-31", `<a href="/decisions?since=2026-02-09&amp;until=2026-02-10">`, "1.5 MB", "parquet", "forgotten on purpose by mara at ", ": we keep a year"} {
 		if !strings.Contains(a.body, want) {
 			t.Errorf("the page lacks %s", want)
 		}

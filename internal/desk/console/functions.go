@@ -22,7 +22,7 @@ func functions(a assets) template.FuncMap {
 		"n": count, "deref": deref, "same": ledger.SamePerson, "decision": decisionURL, "never": func() time.Time { return time.Time{} },
 		"tone": tone, "percent": percent, "short": short, "value": valueText, "raw": func(j json.RawMessage) string { return shown(string(j)) },
 		"dict": dict, "freshness": freshnessText, "duration": durationText, "add": func(a, b int) int { return a + b }, "str": func(v any) string { return fmt.Sprint(v) },
-		"subjectURL": subjectURL, "bytes": sizeText, "revisionURL": func(r state.Rate) string { return revisionURL(&r) }, "total": func(r state.Rate) int64 { return r.Allowed + r.Denied }, "rate": func(r state.Rate) float64 { return r.DenyRate() },
+		"subjectURL": subjectURL, "notFinished": archive.NotFinished, "bytes": sizeText, "revisionURL": func(r state.Rate) string { return revisionURL(&r) }, "total": func(r state.Rate) int64 { return r.Allowed + r.Denied }, "rate": func(r state.Rate) float64 { return r.DenyRate() },
 		"dayURL": func(d archive.CalendarDay) string { return dayURL(&d) }, "shown": shown, "ms": func(ns int64) string { return strconv.FormatFloat(float64(ns)/1e6, 'f', 2, 64) + " ms" },
 	}
 }

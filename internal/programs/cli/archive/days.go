@@ -38,7 +38,9 @@ func daysCommand(call frame.Call) *cobra.Command {
 			"  left off           out of the table and not dropped: run docket archive --day again\n" +
 			"  dropped            counted once, and no known place has it\n" +
 			"  forgotten          no known place has it, and an operator gave it up: docket archive forget\n" +
-			"  missing            nothing is known of it",
+			"  missing            nothing is known of it\n\n" +
+			"A day with an archive that is not finished names it: a run is writing it, or was killed. The next archive of\n" +
+			"the day removes what a killed run left.",
 		Example: "  docket archive days\n  docket archive days -n 31 --before 2026-11-01 -o csv", Args: frame.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	c.Flags().StringVar(&d.before, "before", "", "only days before this `DAY`: YYYY-MM-DD, in UTC")
@@ -88,6 +90,11 @@ func (d *days) list(ctx context.Context, before archive.Day) error {
 	default:
 		d.rows(all)
 	}
+	for i := range all {
+		for _, name := range all[i].Unfinished {
+			d.Tell("%s\n", term.Line(archive.NotFinished(name)))
+		}
+	}
 	for _, h := range c.Shared {
 		d.Tell("decisions up to %s are in a part of the table that has no days of its own, and no archive takes them\n", h.Day)
 	}
@@ -124,18 +131,19 @@ func (d *days) rows(all []archive.CalendarDay) {
 
 // jsonDay has the names of the API.
 type jsonDay struct {
-	Day       string     `json:"day"`
-	State     string     `json:"state"`
-	Rows      *int64     `json:"rows"`
-	Bytes     int64      `json:"bytes"`
-	Counted   *int64     `json:"counted"`
-	Archived  *int64     `json:"archived"`
-	Size      int64      `json:"archive_bytes"`
-	Formats   []string   `json:"formats,omitempty"`
-	MadeAt    *time.Time `json:"made_at,omitempty"`
-	MadeBy    string     `json:"made_by,omitempty"`
-	Gaps      []string   `json:"gaps,omitempty"`
-	Forgotten string     `json:"forgotten,omitempty"`
+	Day        string     `json:"day"`
+	State      string     `json:"state"`
+	Rows       *int64     `json:"rows"`
+	Bytes      int64      `json:"bytes"`
+	Counted    *int64     `json:"counted"`
+	Archived   *int64     `json:"archived"`
+	Size       int64      `json:"archive_bytes"`
+	Formats    []string   `json:"formats,omitempty"`
+	MadeAt     *time.Time `json:"made_at,omitempty"`
+	MadeBy     string     `json:"made_by,omitempty"`
+	Gaps       []string   `json:"gaps,omitempty"`
+	Unfinished []string   `json:"unfinished,omitempty"`
+	Forgotten  string     `json:"forgotten,omitempty"`
 }
 
 func calendarDayOf(d archive.CalendarDay) jsonDay {
@@ -146,5 +154,5 @@ func calendarDayOf(d archive.CalendarDay) jsonDay {
 		return &n
 	}
 	return jsonDay{Day: d.Day.String(), State: string(d.State), Rows: known(d.Rows), Bytes: d.Bytes, Counted: known(d.Counted), Archived: known(d.Archived), Size: d.Size,
-		Formats: d.Formats, MadeAt: frame.UTC(d.Made), MadeBy: d.By, Gaps: d.Gaps, Forgotten: d.Forgotten}
+		Formats: d.Formats, MadeAt: frame.UTC(d.Made), MadeBy: d.By, Gaps: d.Gaps, Unfinished: d.Unfinished, Forgotten: d.Forgotten}
 }
