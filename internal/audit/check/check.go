@@ -1,5 +1,5 @@
 // Package check checks everything that Docket relies on, before it goes live: brokers, topics, ACLs, the table, the
-// spool's disk and Redis. It changes nothing, and does not show the result.
+// spool's disk, Redis and the place of archives. It changes nothing, and does not show the result.
 package check
 
 import (
@@ -36,28 +36,31 @@ type Result struct {
 const Timeout = time.Minute
 
 // All checks everything in the settings of the consumer and the replayer. It checks the desk if the settings name its
-// group.
-func All(ctx context.Context, s config.Settings) []Result {
+// group. open opens the place of archives; nil: the program does not read them.
+func All(ctx context.Context, s config.Settings, open Opener) []Result {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
-	return append(Seen(ctx, s), spool(s)...)
+	return append(Seen(ctx, s, open), spool(s)...)
 }
 
 // Seen is All without the spool, which only the host of a consumer sees.
-func Seen(ctx context.Context, s config.Settings) []Result {
+func Seen(ctx context.Context, s config.Settings, open Opener) []Result {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
-	if !s.OfAllShards() {
-		return one(ctx, s)
-	}
-	var all []Result
-	for _, of := range s.ByShard() {
-		for _, r := range one(ctx, of) {
-			r.What = "shard " + of.ShardName + ", " + r.What
-			all = append(all, r)
+	of := func(look func(config.Settings) []Result) (all []Result) {
+		if !s.OfAllShards() {
+			return look(s)
 		}
+		for _, of := range s.ByShard() {
+			for _, r := range look(of) {
+				r.What = "shard " + of.ShardName + ", " + r.What
+				all = append(all, r)
+			}
+		}
+		return all
 	}
-	return all
+	// The archives of all shards come last, so that a storage that hangs takes no time of the other checks.
+	return append(of(func(s config.Settings) []Result { return one(ctx, s) }), of(func(s config.Settings) []Result { return archives(ctx, s, open) })...)
 }
 
 // one checks all that a process of one shard needs, or of a Docket without shards.

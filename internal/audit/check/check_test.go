@@ -230,7 +230,7 @@ func TestAll_NothingAnswers(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	all := All(ctx, settings(t, "DOCKET_SPOOL_DIR="+t.TempDir()))
+	all := All(ctx, settings(t, "DOCKET_SPOOL_DIR="+t.TempDir()), nil)
 	if !Failed(all) {
 		t.Error("nothing failed")
 	}

@@ -166,6 +166,16 @@ func (f *Files) Join(o *Files) {
 	maps.Copy(f.Unfinished, o.Unfinished)
 }
 
+// Archives counts the archives that have a manifest.
+func (f *Files) Archives() (n int) {
+	for name := range f.there {
+		if strings.HasSuffix(name, manifestSuffix) && archiveOf(name) != "" {
+			n++
+		}
+	}
+	return n
+}
+
 // Lacks returns the files of an archive that are missing.
 func (f *Files) Lacks(m *Manifest) (names []string) {
 	for _, of := range m.Files {

@@ -24,18 +24,22 @@ import (
 // Check is the command that checks everything before going live.
 func Check() Command {
 	c := checking("Check brokers, topics, permissions, table and spool before going live.", "replication 1, short retention, a temporary disk",
-		whole, check.All)
-	c.More += "\n\nRun it on the host of the consumer, with the settings of the consumer: it checks its spool directory, too."
+		whole, func(ctx context.Context, env Env, s config.Settings) []check.Result {
+			return check.All(ctx, s, env.Shelf)
+		})
+	c.More += "\n\nRun it on the host of the consumer, with the settings of the consumer: it checks its spool directory, too.\n" +
+		"Where DOCKET_ARCHIVE_TO is set, docket check lists the archives, for 10 seconds at most."
 	c.Uses = []string{"DOCKET_KAFKA_BROKERS", "DOCKET_DATABASE_URL", "DOCKET_SPOOL_DIR"}
 	return c
 }
 
 // CheckBrokers is Check for a program that has neither table nor spool.
 func CheckBrokers() Command {
-	return checking("Check brokers, topics and permissions before going live.", "replication 1, short retention", settings, check.Uploads)
+	return checking("Check brokers, topics and permissions before going live.", "replication 1, short retention", settings,
+		func(ctx context.Context, _ Env, s config.Settings) []check.Result { return check.Uploads(ctx, s) })
 }
 
-func checking(text, warnings string, load func(Env) (config.Settings, []config.Complaint, bool), look func(context.Context, config.Settings) []check.Result) Command {
+func checking(text, warnings string, load func(Env) (config.Settings, []config.Complaint, bool), look func(context.Context, Env, config.Settings) []check.Result) Command {
 	var asJSON bool
 	return Command{
 		Name: "check", Text: text,
@@ -56,7 +60,7 @@ func checking(text, warnings string, load func(Env) (config.Settings, []config.C
 				return Misuse
 			}
 			warn(env, warnings)
-			all := look(ctx, s)
+			all := look(ctx, env, s)
 			if ctx.Err() != nil {
 				return Failed
 			}

@@ -10,6 +10,7 @@ import (
 	"docket/internal/desk/peers"
 	"docket/internal/desk/peers/target"
 	"docket/internal/desk/worker"
+	"docket/internal/history/archive/shelf"
 	"docket/internal/history/complete"
 	"docket/internal/postgres/ledgerdb"
 	"docket/internal/service/config"
@@ -71,7 +72,7 @@ func (p *Program) waits() (all []complete.Waits, at time.Time, known, slow bool)
 
 // findings runs what docket check runs. The spools are on other hosts, and their programs tell of them.
 func findings(ctx context.Context, s config.Settings) (all []api.Finding) {
-	for _, r := range check.Seen(ctx, s) {
+	for _, r := range check.Seen(ctx, s, shelf.Open) {
 		all = append(all, api.Finding{Level: string(r.Level), What: r.What, Detail: r.Detail, Hint: r.Hint})
 	}
 	return all

@@ -1,8 +1,10 @@
 package desk
 
 import (
+	"slices"
 	"testing"
 
+	"docket/internal/desk/api"
 	"docket/internal/service/config"
 )
 
@@ -30,6 +32,19 @@ func TestSight_TargetsAreThoseOfTheSettings(t *testing.T) {
 		t.Errorf("%v", all)
 	}
 	if all := targets(config.Settings{DeskPeers: []string{"http://c:8080", "dns:c:8080"}}); len(all) != 2 || all[1].Host != "c" {
+		t.Errorf("%+v", all)
+	}
+}
+
+// TestSight_CheckListsTheArchives: the check of a desk looks at the place that its own settings name.
+func TestSight_CheckListsTheArchives(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s, _, err := config.Load(config.Desk, []string{"DOCKET_DATABASE_URL=postgres://u@127.0.0.1:1/x", "DOCKET_KAFKA_BROKERS=127.0.0.1:1", "DOCKET_ARCHIVE_TO=" + dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all := findings(t.Context(), s); !slices.Contains(all, api.Finding{Level: "ok", What: "archives", Detail: "0 archives in " + dir}) {
 		t.Errorf("%+v", all)
 	}
 }

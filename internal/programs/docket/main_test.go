@@ -40,3 +40,20 @@ func TestSettings_OfConsumerToo(t *testing.T) {
 		t.Errorf("a setting of the consumer's stops the desk: exit %d\n%s", code, errs)
 	}
 }
+
+// TestCheck_Archives: the check lists the archives where the settings name a place, and has no such line elsewhere.
+func TestCheck_Archives(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	environ := []string{"DOCKET_DATABASE_URL=postgres://u:p@127.0.0.1:1/x?sslmode=disable", "DOCKET_KAFKA_BROKERS=127.0.0.1:1"}
+	if code, out, errs := call(environ, "check"); code != 1 || !strings.Contains(out, "brokers") || strings.Contains(out, "archives") {
+		t.Errorf("exit %d\n%s%s", code, out, errs)
+	}
+	code, out, errs := call(append(environ, "DOCKET_ARCHIVE_TO="+dir), "check")
+	if code != 1 || !strings.Contains(out, "\nok    archives: 0 archives in "+dir+"\n") {
+		t.Errorf("exit %d\n%s%s", code, out, errs)
+	}
+	if code, out, errs := call(append(environ, "DOCKET_ARCHIVE_TO="+dir), "consume", "check"); code != 1 || strings.Contains(out, "archives") {
+		t.Errorf("of the consumer alone: exit %d\n%s%s", code, out, errs)
+	}
+}

@@ -1,0 +1,150 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"docket/internal/history/archive"
+	"docket/internal/postgres/historydb"
+	"docket/internal/service/config"
+)
+
+// Opener opens the place of archives. It does not connect.
+type Opener func(where string, s config.Settings) (archive.Shelf, error)
+
+// archivesWithin limits the listing of archives. A storage that hangs must not take the time of the other checks.
+const archivesWithin = 10 * time.Second
+
+// archives lists the place of archives, if the settings name one. It reads no file.
+func archives(ctx context.Context, s config.Settings, open Opener) []Result {
+	if s.ArchiveTo == "" || open == nil {
+		return nil
+	}
+	place, err := open(s.ArchiveTo, s)
+	if err != nil {
+		r := report{what: "archives"}
+		r.add(Fail, fmt.Sprintf("%s cannot be opened: %v", s.ArchiveTo, err), storageHint(err))
+		return r.all
+	}
+	if c, ok := place.(interface{ Close() }); ok {
+		defer c.Close()
+	}
+	return inPlace(ctx, place)
+}
+
+// inPlace lists the archives of dead letters and then those of decisions, which have more files.
+func inPlace(ctx context.Context, place archive.Shelf) []Result {
+	r := report{what: "archives"}
+	ctx, cancel := context.WithTimeout(ctx, archivesWithin)
+	defer cancel()
+	all, err := within(ctx, func() (*archive.Files, error) {
+		if p, ok := place.(interface{ Present() error }); ok {
+			if err := p.Present(); err != nil {
+				return nil, err
+			}
+		}
+		return archive.ListFiles(ctx, place, archive.LettersName, nil)
+	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		r.add(Fail, fmt.Sprintf("%s did not answer in time, %v at most", place, archivesWithin), "check the storage, and the way there; answers about archived days wait for it, too")
+		return r.all
+	}
+	if err == nil {
+		var decisions *archive.Files
+		decisions, err = within(ctx, func() (*archive.Files, error) {
+			return archive.ListFiles(ctx, place, historydb.NewArchives(nil).Name(), nil)
+		})
+		if errors.Is(err, context.DeadlineExceeded) {
+			r.add(Warn, fmt.Sprintf("%s answers, and its files were not all listed in time, %v at most", place, archivesWithin), "docket archive list takes as long as it needs")
+			return r.all
+		}
+		if err == nil {
+			all.Join(decisions)
+		}
+	}
+	if err != nil {
+		r.add(Fail, fmt.Sprintf("%s cannot be listed: %v", place, err), storageHint(err))
+		return r.all
+	}
+	r.unfinished(slices.Sorted(maps.Keys(all.Unfinished)))
+	r.alone(all.Alone)
+	return r.results(counted(all.Archives(), "archive") + " in " + place.String())
+}
+
+// storageHint returns advice about an error of the place.
+func storageHint(err error) string {
+	if of, ok := errors.AsType[*archive.ShelfError](err); ok && of.Do != "" {
+		return of.Do
+	}
+	return "check DOCKET_ARCHIVE_TO, and the rights of the user that runs Docket"
+}
+
+// unfinished tells of archives with a marker. Only their run knows whether it is at work.
+func (r *report) unfinished(names []string) {
+	if len(names) == 0 {
+		return
+	}
+	again := "docket archive --day DAY"
+	if day, ok := archive.DayOfName(names[0]); ok {
+		again = "docket archive --day " + day.String()
+		if strings.HasPrefix(names[0], archive.LettersName+"-") {
+			again = "docket archive --dead-letters --day " + day.String()
+		}
+	}
+	if len(names) == 1 {
+		r.add(Warn, archive.NotFinished(names[0]), "the next archive of that day removes what a killed run left: "+again)
+		return
+	}
+	r.add(Warn, fmt.Sprintf("%d archives are not finished, like %s: runs are writing them, or were killed", len(names), names[0]),
+		"the next archive of each day removes what a killed run left, like "+again+"; docket archive list names all")
+}
+
+// alone tells of files without manifest and marker, by the name of their archive.
+func (r *report) alone(of map[string][]string) {
+	if len(of) == 0 {
+		return
+	}
+	files := 0
+	for _, names := range of {
+		files += len(names)
+	}
+	first := slices.Min(slices.Collect(maps.Keys(of)))
+	detail := counted(files, "file") + " of archive " + first
+	if len(of) > 1 {
+		detail = fmt.Sprintf("%d files of %d archives, like %s,", files, len(of), first)
+	}
+	r.add(Warn, detail+" without a manifest: it was removed, or a run of an earlier release was killed", "bring the manifest back from a copy of the place; no run removes such files, and docket archive list names them")
+}
+
+// within returns what f returns. If ctx ends first, f is left to itself: a call to a file system that does not answer cannot be
+// stopped.
+func within[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	type answer struct {
+		value T
+		err   error
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		value, err := f()
+		answered <- answer{value, err}
+	}()
+	select {
+	case a := <-answered:
+		return a.value, a.err
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
+}
+
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
