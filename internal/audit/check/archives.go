@@ -89,9 +89,9 @@ func (r *report) unfinished(names []string) {
 	if len(names) == 0 {
 		return
 	}
-	again := "docket archive --day DAY"
+	again := "docket archive --day DAY --keep"
 	if day, ok := archive.DayOfName(names[0]); ok {
-		again = "docket archive --day " + day.String()
+		again = "docket archive --day " + day.String() + " --keep"
 		if strings.HasPrefix(names[0], archive.LettersName+"-") {
 			again = "docket archive --dead-letters --day " + day.String()
 		}

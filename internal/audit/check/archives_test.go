@@ -41,16 +41,16 @@ func TestArchives(t *testing.T) {
 		"whole":            {nil, []string{"ok archives: 1 archive in PLACE; "}},
 		"one is whole now": {[]string{letters + ".manifest.json", letters + ".started"}, []string{"ok archives: 2 archives in PLACE; "}},
 		"not finished": {[]string{begun + ".started", "decision_logs/day=2026-08-03/" + begun + ".0001.parquet"}, []string{
-			"warn archives: archive " + begun + " is not finished: a run is writing it, or was killed; the next archive of that day removes what a killed run left: docket archive --day 2026-08-03"}},
+			"warn archives: archive " + begun + " is not finished: a run is writing it, or was killed; the next archive of that day removes what a killed run left: docket archive --day 2026-08-03 --keep"}},
 		"dead letters not finished": {[]string{letters + ".started"}, []string{
 			"warn archives: archive " + letters + " is not finished: a run is writing it, or was killed; the next archive of that day removes what a killed run left: docket archive --dead-letters --day 2026-08-03"}},
 		"several not finished": {[]string{later + ".started", begun + ".started"}, []string{
-			"warn archives: 2 archives are not finished, like " + begun + ": runs are writing them, or were killed; the next archive of each day removes what a killed run left, like docket archive --day 2026-08-03; docket archive list names all"}},
+			"warn archives: 2 archives are not finished, like " + begun + ": runs are writing them, or were killed; the next archive of each day removes what a killed run left, like docket archive --day 2026-08-03 --keep; docket archive list names all"}},
 		"a file alone": {[]string{letters + ".0001.jsonl.gz"}, []string{
 			"warn archives: 1 file of archive " + letters + " without a manifest: it was removed, or a run of an earlier release was killed; bring the manifest back"}},
 		"files alone, and one not finished": {[]string{letters + ".0001.jsonl.gz", letters + ".0002.jsonl.gz", "decision_logs/day=2026-08-04/" + later + ".0001.parquet", begun + ".started"}, []string{
 			"warn archives: archive " + begun + " is not finished", "warn archives: 3 files of 2 archives, like " + letters + ", without a manifest: it was removed"}},
-		"a marker of no archive": {[]string{"decision_logs-x.started"}, []string{"warn archives: archive decision_logs-x is not finished: a run is writing it, or was killed; the next archive of that day removes what a killed run left: docket archive --day DAY"}},
+		"a marker of no archive": {[]string{"decision_logs-x.started"}, []string{"warn archives: archive decision_logs-x is not finished: a run is writing it, or was killed; the next archive of that day removes what a killed run left: docket archive --day DAY --keep"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
