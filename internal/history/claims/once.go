@@ -97,7 +97,7 @@ func (g *guarded) call(ctx context.Context, ask func(ctx context.Context) error)
 // context of the work ends then. Without a port that answers, the caller works. Another error is that of the work or of
 // ctx.
 func (o *Once) Do(ctx context.Context, key string, p Priority, known func() bool, work func(ctx context.Context) error) error {
-	half := halfOf(ctx)
+	half := HalfOf(ctx)
 	began, waiting := time.Now(), false
 	waited := func() {
 		if waiting {
@@ -168,8 +168,8 @@ func Sharing(ctx, question context.Context) context.Context {
 	return ctx
 }
 
-// halfOf ends when half of the time of ctx is over; never without a deadline.
-func halfOf(ctx context.Context) <-chan time.Time {
+// HalfOf ends when half of the time of ctx is over; never without a deadline.
+func HalfOf(ctx context.Context) <-chan time.Time {
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		if deadline, ok = ctx.Value(deadlineKey{}).(time.Time); !ok {

@@ -23,21 +23,28 @@ func (f *flights[T]) waiters() (n int) {
 // Scans are readings of archives that questions share.
 type Scans = scans
 
-// The weights of questions.
+// Limits of the readings of an archive.
 const (
-	FindWeight   = findWeight
 	SearchWeight = searchWeight
 	MostTogether = mostTogether
+	MostReadings = mostReadings
 )
 
 // Join takes rows of the next reading. read gets a function that gives all takers a row, and says whether one needs more.
 func (s *scans) Join(ctx context.Context, archive string, weight int, take func() error, read func(ctx context.Context, pass func() (more bool)) error) error {
 	l := &lines{}
-	t := &taker{ctx: ctx, weight: weight, maybe: func([]byte) bool { return true }, take: func(row, string) error { return take() }}
+	t := &taker{ctx: ctx, weight: weight, patient: weight == searchWeight, maybe: func([]byte) bool { return true }, take: func(row, string) error { return take() }}
 	return s.join(archive, t, func(ctx context.Context, takers []*taker) error {
 		return read(ctx, func() bool {
 			l.pass([]byte("{}"), "", row{}, takers)
 			return needed(takers)
 		})
 	})
+}
+
+// Left is how many archives are being read.
+func (s *scans) Left() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.archives)
 }

@@ -23,10 +23,8 @@ type lines struct {
 
 func (l *lines) Fast() bool { return false }
 
-// rows passes each row to take, with the file that has it. The row is valid until take returns.
-func (l *lines) rows(ctx context.Context, weight int, maybe func(line []byte) bool, take func(r row, file string) error) error {
-	return l.scans.join(l.manifest.Name(), &taker{ctx: ctx, weight: weight, maybe: maybe, take: take}, l.read)
-}
+// rows passes each row to a question, with the file that has it. The row is valid until take returns.
+func (l *lines) rows(t *taker) error { return l.scans.join(l.manifest.Name(), t, l.read) }
 
 // read passes each row to the takers that may need it.
 func (l *lines) read(ctx context.Context, takers []*taker) error {
@@ -91,9 +89,11 @@ func (l *lines) decoded(r row, file string) (reader.Decision, error) {
 }
 
 // Find reads all lines, and decodes those that contain an id.
-func (l *lines) Find(ctx context.Context, of Sought) (found []reader.Decision, more bool, err error) {
+func (l *lines) Find(ctx context.Context, of Sought) ([]reader.Decision, bool, error) {
 	counts, ids := map[string]int{}, of.ids()
-	err = l.rows(ctx, findWeight, mentions(ids), func(r row, file string) error {
+	var found []reader.Decision // after an error, a reading may still add to it
+	more := false
+	err := l.rows(&taker{ctx: ctx, weight: len(ids), maybe: mentions(ids), take: func(r row, file string) error {
 		var id string
 		if err := r.decode("decision_id", &id); err != nil || !slices.Contains(ids, id) {
 			return err
@@ -111,7 +111,7 @@ func (l *lines) Find(ctx context.Context, of Sought) (found []reader.Decision, m
 			found = append(found, owned(d, true))
 		}
 		return nil
-	})
+	}})
 	if err != nil {
 		return nil, false, err
 	}
@@ -139,7 +139,8 @@ const mostKept = 32 << 20
 // Search reads all lines, as only then they are proved. The newest come last, so it keeps the last that fit.
 func (l *lines) Search(ctx context.Context, q Query) ([]reader.Decision, bool, error) {
 	k := keeper{q: q}
-	err := l.rows(ctx, searchWeight, func([]byte) bool { return !k.full() }, func(r row, file string) error {
+	maybe := func([]byte) bool { return !k.full() }
+	err := l.rows(&taker{ctx: ctx, weight: searchWeight, patient: true, maybe: maybe, take: func(r row, file string) error {
 		at, err := r.time()
 		if err != nil {
 			return &archive.BrokenError{Archive: l.manifest.Name(), Problem: err.Error()}
@@ -155,7 +156,7 @@ func (l *lines) Search(ctx context.Context, q Query) ([]reader.Decision, bool, e
 			k.keep(owned(d, q.Payload))
 		}
 		return nil
-	})
+	}})
 	if err != nil {
 		return nil, false, err
 	}

@@ -18,8 +18,8 @@ import (
 	"docket/internal/testkit/readertest"
 )
 
-// TestScans_ManyQuestionsFewReads: an archive without an index is read twice for any number of different questions that
-// come while it is read once.
+// TestScans_ManyQuestionsFewReads: an archive without an index is read a few times for any number of different questions
+// that come while it is read.
 func TestScans_ManyQuestionsFewReads(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -45,7 +45,11 @@ func TestScans_ManyQuestionsFewReads(t *testing.T) {
 				}
 			})
 		}
-		for i := range 5 {
+		all.Wait()
+		if n := reads.Load(); n > cold.MostReadings+1 {
+			t.Errorf("24 different ids read the day %d times", n)
+		}
+		for i := range 4 {
 			f := secondDay
 			f.Since = f.Since.Add(time.Duration(i) * time.Hour)
 			p := reader.Page{Limit: 7 + i, Oldest: i%2 == 0, Payload: i == 3}
@@ -56,37 +60,71 @@ func TestScans_ManyQuestionsFewReads(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if n := reads.Load(); n > 2 {
-			t.Errorf("29 different questions read the day %d times", n)
-		}
 	})
+}
+
+// TestScans_LeftFindIsNotTouched: a look-up may leave while a row of it is taken. The race detector tells if both use its answer.
+func TestScans_LeftFindIsNotTouched(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	threeDays(t, dir)
+	shelf := stopping{archive.Dir(dir), func(_ context.Context, name string) error {
+		if strings.HasSuffix(name, ".jsonl.gz") {
+			time.Sleep(2 * time.Millisecond) // so that questions leave in the middle of a reading
+		}
+		return nil
+	}}
+	d := days(shelf)
+	var ids []string
+	for i := range 24 {
+		ids = append(ids, made(24+i, 24+i).ID)
+	}
+	var all sync.WaitGroup
+	for g := range 6 {
+		all.Go(func() {
+			for i := range 150 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1000+(i*37+g*991)%6000)*time.Microsecond)
+				found := d.Find(ctx, ids[:len(ids)-g])
+				if n := len(found.Decisions); n != 0 && n != len(ids)-g {
+					t.Errorf("%d of %d decisions of a day", n, len(ids)-g)
+				}
+				cancel()
+			}
+		})
+	}
+	all.Wait()
 }
 
 // joined is a question to a reading of three rows, each a second apart.
 type joined struct {
-	rows int
+	rows atomic.Int64 // a question that left may be given another one
 	err  error
+}
+
+// is reports whether the question ended so.
+func (j *joined) is(rows int64, err error) bool {
+	return j.rows.Load() == rows && errors.Is(j.err, err)
 }
 
 // scanned has readings of one archive.
 type scanned struct {
 	cold.Scans
-	began, ended int
+	began, ended atomic.Int64
 	all          sync.WaitGroup
 }
 
 // ask joins the next reading. fail is the row whose taking fails.
-func (s *scanned) ask(ctx context.Context, weight, fail int, broken error) *joined {
+func (s *scanned) ask(ctx context.Context, weight int, fail int64, broken error) *joined {
 	j := &joined{}
 	s.all.Go(func() {
 		j.err = s.Join(ctx, "archive", weight, func() error {
-			if j.rows++; j.rows == fail {
+			if j.rows.Add(1) == fail {
 				return errRefused
 			}
 			return nil
 		}, func(ctx context.Context, pass func() bool) error {
-			s.began++
-			defer func() { s.ended++ }()
+			s.began.Add(1)
+			defer s.ended.Add(1)
 			for range 3 {
 				select {
 				case <-time.After(time.Second):
@@ -106,20 +144,26 @@ func (s *scanned) ask(ctx context.Context, weight, fail int, broken error) *join
 
 var errRefused = errors.New("refused")
 
+// two asks the questions whose readings begin at once.
+func (s *scanned) two(ctx context.Context) (of [cold.MostReadings]*joined) {
+	for i := range of {
+		of[i] = s.ask(ctx, 1, 0, nil)
+	}
+	return of
+}
+
 func TestScans_LatecomersShareTheNext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var s scanned
-		first := s.ask(t.Context(), cold.FindWeight, 0, nil)
-		later := []*joined{s.ask(t.Context(), cold.SearchWeight, 0, nil), s.ask(t.Context(), cold.FindWeight, 2, nil), s.ask(t.Context(), cold.FindWeight, 0, nil)}
+		first := s.two(t.Context())
+		all, fails, none := s.ask(t.Context(), cold.SearchWeight, 0, nil), s.ask(t.Context(), 1, 2, nil), s.ask(t.Context(), 1, 0, nil)
 		s.all.Wait()
-		if first.rows != 3 || first.err != nil || s.began != 2 {
-			t.Errorf("the first has %d rows, %v, after %d readings", first.rows, first.err, s.began)
+		if !first[0].is(3, nil) || !first[1].is(3, nil) || !all.is(3, nil) || !fails.is(2, errRefused) || !none.is(3, nil) {
+			t.Errorf("%+v, %+v, %+v, %+v", first, all, fails, none)
 		}
-		for i, want := range []joined{{3, nil}, {2, errRefused}, {3, nil}} {
-			if *later[i] != want {
-				t.Errorf("question %d has %+v, not %+v", i, *later[i], want)
-			}
+		if n := s.began.Load(); n != cold.MostReadings+1 || s.Left() != 0 {
+			t.Errorf("%d readings, %d left", n, s.Left())
 		}
 	})
 }
@@ -129,10 +173,10 @@ func TestScans_FailedReadingFailsItsQuestions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s scanned
 		broken := errors.New("broken")
-		first, second := s.ask(t.Context(), cold.FindWeight, 0, broken), s.ask(t.Context(), cold.FindWeight, 0, nil)
+		first, second := s.ask(t.Context(), 1, 0, broken), s.ask(t.Context(), 1, 0, nil)
 		s.all.Wait()
-		if !errors.Is(first.err, broken) || second.err != nil || second.rows != 3 {
-			t.Errorf("%v, then %d rows, %v", first.err, second.rows, second.err)
+		if !first.is(3, broken) || !second.is(3, nil) {
+			t.Errorf("%+v, %+v", first, second)
 		}
 	})
 }
@@ -142,13 +186,43 @@ func TestScans_AnswersAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var s scanned
-		s.ask(t.Context(), cold.FindWeight, 0, nil)
+		s.two(t.Context())
 		for range cold.MostTogether/cold.SearchWeight + 1 {
 			s.ask(t.Context(), cold.SearchWeight, 0, nil)
 		}
+		large := s.ask(t.Context(), 10*cold.MostTogether, 0, nil)
 		s.all.Wait()
-		if s.began != 3 {
-			t.Errorf("%d readings", s.began)
+		if n := s.began.Load(); n != cold.MostReadings+3 || !large.is(3, nil) {
+			t.Errorf("%d readings; %+v", n, large)
+		}
+	})
+}
+
+// TestScans_HalfOfItsTime: a look-up waits for other readings for half of its time, and then reads for itself. A search waits.
+func TestScans_HalfOfItsTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var s scanned
+		s.two(t.Context())
+		for range cold.MostReadings { // from the third second on
+			s.ask(t.Context(), cold.MostTogether, 0, nil)
+		}
+		time.Sleep(1500 * time.Millisecond)
+		short, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+		defer cancel()
+		long, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		reads, search, waits := s.ask(short, 1, 0, nil), s.ask(short, cold.SearchWeight, 0, nil), s.ask(long, 1, 0, nil)
+		for _, want := range []int64{4, 5, 6} { // after 5.4, 5.6 and 6.1 seconds
+			time.Sleep([]time.Duration{4: 3900 * time.Millisecond, 5: 200 * time.Millisecond, 6: 500 * time.Millisecond}[want])
+			synctest.Wait()
+			if n := s.began.Load(); n != want {
+				t.Errorf("%d readings, not %d", n, want)
+			}
+		}
+		s.all.Wait()
+		if !reads.is(3, nil) || !search.is(3, nil) || !waits.is(3, nil) || s.ended.Load() != s.began.Load() || s.Left() != 0 {
+			t.Errorf("%+v, %+v, %+v; %d of %d readings ended, %d left", reads, search, waits, s.ended.Load(), s.began.Load(), s.Left())
 		}
 	})
 }
@@ -159,25 +233,19 @@ func TestScans_Left(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var s scanned
+		s.ask(t.Context(), 1, 0, nil)
 		short, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 		defer cancel()
-		first, stays := s.ask(short, cold.FindWeight, 0, nil), s.ask(t.Context(), cold.FindWeight, 0, nil)
+		alone := s.ask(short, cold.SearchWeight, 0, nil)
 		gone, leave := context.WithCancel(t.Context())
 		for range 3 {
 			s.ask(gone, cold.SearchWeight, 0, nil)
 		}
+		stays := s.ask(t.Context(), 1, 0, nil) // with the third
 		leave()
 		s.all.Wait()
-		if !errors.Is(first.err, context.DeadlineExceeded) || stays.err != nil || stays.rows != 3 || s.began != 2 || s.ended != 2 {
-			t.Errorf("%v; %d rows, %v; %d readings, of which %d ended", first.err, stays.rows, stays.err, s.began, s.ended)
-		}
-		gone, leave = context.WithCancel(t.Context())
-		running := s.ask(t.Context(), cold.FindWeight, 0, nil)
-		waiting := s.ask(gone, cold.FindWeight, 0, nil)
-		leave()
-		s.all.Wait()
-		if running.err != nil || !errors.Is(waiting.err, context.Canceled) || waiting.rows > 0 || s.began != 3 {
-			t.Errorf("%v; %d rows, %v; %d readings", running.err, waiting.rows, waiting.err, s.began)
+		if !errors.Is(alone.err, context.DeadlineExceeded) || !stays.is(3, nil) || s.began.Load() != 3 || s.ended.Load() != 3 || s.Left() != 0 {
+			t.Errorf("%+v, %+v; %d readings, of which %d ended", alone, stays, s.began.Load(), s.ended.Load())
 		}
 	})
 }
@@ -190,9 +258,9 @@ func TestScans_EndsWithItsLast(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 		defer cancel()
 		began := time.Now()
-		s.ask(ctx, cold.FindWeight, 0, nil)
+		s.ask(ctx, 1, 0, nil)
 		s.all.Wait()
-		if took := time.Since(began); took != 1500*time.Millisecond || s.ended != 1 {
+		if took := time.Since(began); took != 1500*time.Millisecond || s.ended.Load() != 1 {
 			t.Errorf("the reading ended after %v", took)
 		}
 	})
@@ -216,7 +284,7 @@ func TestScans_LeftAtTheEnd(t *testing.T) {
 	t.Parallel()
 	var s cold.Scans
 	ctx := &ending{Context: t.Context()}
-	err := s.Join(ctx, "archive", cold.FindWeight, func() error { return nil }, func(_ context.Context, pass func() bool) error {
+	err := s.Join(ctx, "archive", 1, func() error { return nil }, func(_ context.Context, pass func() bool) error {
 		ctx.ended.Store(true)
 		pass()
 		return nil
