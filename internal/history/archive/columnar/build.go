@@ -19,8 +19,17 @@ type builder struct {
 // notes is what a builder sees of a payload.
 type notes struct {
 	shortened
-	whole    bool // the payload is one object, without and with the members that were left out
+	whole    bool // the payload is one object
+	twice    bool // it has a member that was left out
 	from, to int  // the place of the payload in the line
+}
+
+// note keeps what is derived from a member of the payload.
+func (n *notes) note(in *decision.Inside, value []byte) {
+	n.shortened.note(in, value)
+	for m, left := range n.has {
+		n.twice = n.twice || left && in.Is(repeated[m].member)
+	}
 }
 
 // row returns an empty row, which is valid until the next call.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"runtime"
 	"slices"
+	"time"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/bloom"
@@ -17,7 +18,8 @@ import (
 
 // Prove is [File.Rows], and also checks all that answers rely on besides the lines. Each id and each subject is found
 // through the filters. The bounds of pages and groups have the values that they stand for, and the places of pages are
-// right. Each column, also a derived one, is as a writer makes it from the line. A deviation is a [*DamageError].
+// right. Each line is made of the columns of its row, in a form that no other row has, and each derived column is as a writer
+// makes it from the line. A row that has another form has all columns compared. A deviation is a [*DamageError].
 func (f *File) Prove(ctx context.Context, all io.Writer, emit func(line []byte) error) (err error) {
 	defer guard(&err)
 	return f.prove(ctx, all, emit, min(runtime.GOMAXPROCS(0), mostCheckers))
@@ -146,6 +148,9 @@ func (c *checker) row(n int64, row []parquet.Value, line []byte) error {
 			return wrong(one.column, "bounds that rule out a value that is there")
 		}
 	}
+	if c.seen.twice {
+		return wrong(c.f.layout.raw, "a member that was left out and is there")
+	}
 	made, columns, err := c.made(row, line)
 	if err != nil {
 		return wrong(0, "a broken line")
@@ -159,9 +164,8 @@ func (c *checker) row(n int64, row []parquet.Value, line []byte) error {
 }
 
 // made returns the values that a writer makes of a line, and the columns that need to be compared with them. A line that was
-// built of the values of a row says all that the table has, as each value has one form. So it is enough to derive the other
-// columns from what the builder saw. The values of JSON have no form of their own, so each has to be one object: else a value
-// could be split in another way.
+// built of the values of a row says all that the table has, if a writer could have made these values: see proper. Then it is
+// enough to derive the other columns from what the builder saw.
 func (c *checker) made(row []parquet.Value, line []byte) (made []parquet.Value, columns []int, err error) {
 	l := c.f.layout
 	c.again.arena = c.again.arena[:0]
@@ -169,7 +173,7 @@ func (c *checker) made(row []parquet.Value, line []byte) (made []parquet.Value, 
 		made, err = c.again.row(line)
 		return made, l.all, err
 	}
-	if !c.seen.whole || !l.objects(row) {
+	if !c.proper(row) {
 		made, err = c.again.values(line)
 		return made, l.all, err
 	}
@@ -185,20 +189,49 @@ func (c *checker) made(row []parquet.Value, line []byte) (made []parquet.Value, 
 	return made, l.derived, nil
 }
 
-// objects reports whether each value of JSON but the payload is one object.
-func (l *layout) objects(row []parquet.Value) bool {
+// proper reports whether the values of a row have the form that a writer gives them, so that no other row has the same line: times
+// that it can read, and JSON that is one object. Members that were left out of the payload are in columns. The payload is not
+// NULL.
+func (c *checker) proper(row []parquet.Value) bool {
+	l := c.f.layout
+	if !c.seen.whole {
+		return false
+	}
+	for m, left := range c.seen.has {
+		if left && (l.members[m] < 0 || row[l.members[m]].IsNull()) {
+			return false
+		}
+	}
+	if n := row[l.added[Nanos]]; !n.IsNull() && (!c.seen.has[timestampMember] || n.Int32() < 1 || n.Int32() > 999) {
+		return false
+	}
 	for i := range l.columns {
-		if l.columns[i].kind != asJSON || i == l.raw || row[i].IsNull() {
-			continue
-		}
-		in := decision.Into(row[i].ByteArray(), 0)
-		for in.Next() {
-		}
-		if in.Torn() || in.Array() || in.Behind() != len(row[i].ByteArray()) {
+		switch v := row[i]; {
+		case v.IsNull():
+		case l.columns[i].kind == asTime && (v.Int64() < firstReadable || v.Int64() >= endReadable):
+			return false
+		case l.columns[i].kind == asJSON && !isObject(v.ByteArray(), i == l.raw):
 			return false
 		}
 	}
 	return true
+}
+
+// Times of the years 1000 to 9999, in microseconds.
+var (
+	firstReadable = time.Date(1000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
+	endReadable   = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
+)
+
+// isObject reports whether a value of JSON is one object and nothing else. Of a payload the builder has seen its members.
+func isObject(value []byte, seen bool) bool {
+	if len(value) == 0 || value[0] != '{' || seen {
+		return len(value) > 0 && value[0] == '{'
+	}
+	in := decision.Into(value, 0)
+	for in.Next() {
+	}
+	return !in.Torn() && in.Behind() == len(value)
 }
 
 // has reports whether a page's bounds have a value of it, and keeps the bounds of the group.

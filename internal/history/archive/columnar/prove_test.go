@@ -183,6 +183,31 @@ func TestProve_EachDamageIsFound(t *testing.T) {
 			}
 		})
 	}
+	seventh := func(values map[int]parquet.Value) []byte {
+		return forged(t, rows[:50], func(w *Writer, n int) {
+			if n != 7 {
+				return
+			}
+			for column, v := range values {
+				w.batch[column][n] = w.layout.level(column, v)
+			}
+		})
+	}
+	requested := l.members[requestedByMember]
+	for name, values := range map[string]map[int]parquet.Value{
+		"year after 9999":               {l.ts: parquet.Int64Value(endReadable)},
+		"nanosecond":                    {l.added[Nanos]: parquet.Int32Value(-5000)},
+		"microsecond of nanoseconds":    {l.added[Nanos]: parquet.Int32Value(1000)},
+		"nanosecond of another payload": {l.added[Nanos]: parquet.Int32Value(5), l.added[Without]: text("path")},
+		"space before a payload":        {l.raw: text(` {"a": 1}`)},
+		"space before labels":           {labels: text("\n{}")},
+		"space behind labels":           {labels: text("{} ")},
+		"payload that is cut off":       {l.raw: text(`{"a": 1`)},
+		"member that is there, too":     {l.raw: text(`{"requested_by": "B"}`), l.added[Without]: text("requested_by"), requested: parquet.NullValue(), l.added[Subject]: parquet.NullValue()},
+		"member that is there twice":    {l.raw: text(`{"requested_by": "B"}`), l.added[Without]: text("requested_by"), requested: text("A"), l.added[Subject]: text("A")},
+	} {
+		faults["a wrong form: "+name] = seventh(values)
+	}
 	faults["another setting of the subject"] = describing(t, good, func(m *format.FileMetaData) {
 		for i := range m.KeyValueMetadata {
 			if m.KeyValueMetadata[i].Key == keySubject {

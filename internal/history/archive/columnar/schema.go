@@ -100,7 +100,7 @@ type layout struct {
 }
 
 // ErrColumns says that columns cannot be those of decisions.
-var ErrColumns = errors.New("the columns have no decision_id or no ts")
+var ErrColumns = errors.New("the columns have no decision_id or no ts, or one of them twice")
 
 // newLayout lays out the columns of a table.
 func newLayout(columns []Column) (*layout, error) {
@@ -257,7 +257,12 @@ func described(text string) (*layout, error) {
 	if err := json.Unmarshal([]byte(text), &l.columns); err != nil {
 		return nil, ErrColumns
 	}
+	names := map[string]bool{}
 	for i := range l.columns {
+		if names[l.columns[i].Name] {
+			return l, ErrColumns
+		}
+		names[l.columns[i].Name] = true
 		l.columns[i].init()
 		l.note(i)
 	}

@@ -40,8 +40,7 @@ type Question struct {
 // of rows and pages whose bounds or filters rule them out, and reads the columns of the question before any other.
 func (f *File) Search(ctx context.Context, q Question, emit func(Row) (more bool, err error)) (err error) {
 	defer guard(&err)
-	s := search{f: f, q: q, emit: emit, wait: firstWait, size: firstSize}
-	s.conditions()
+	s := newSearch(f, q, emit)
 	for i := range f.groups {
 		g := f.groups[i]
 		if !q.Oldest {
@@ -71,6 +70,12 @@ const (
 	firstWait = 1
 	firstSize = 16
 )
+
+func newSearch(f *File, q Question, emit func(Row) (bool, error)) *search {
+	s := &search{f: f, q: q, emit: emit, wait: firstWait, size: firstSize}
+	s.conditions()
+	return s
+}
 
 // condition is what a question wants of one column.
 type condition struct {
@@ -177,8 +182,11 @@ func wordsOf(column int, texts []string) condition {
 type span struct{ from, to int64 }
 
 // blockRows is how many rows are looked at at once, first. A page is read again for each block that has rows of it. So a block
-// without a wanted row is followed by one twice as long.
-const blockRows = 16_384
+// without a wanted row is followed by one twice as long, up to mostBlock.
+const (
+	blockRows = 16_384
+	mostBlock = 8 * blockRows
+)
 
 // group searches a group. more is false once emit wants no more.
 func (s *search) group(ctx context.Context, g rowGroup) (more bool, err error) {
@@ -202,12 +210,15 @@ func (s *search) group(ctx context.Context, g rowGroup) (more bool, err error) {
 	for size := int64(blockRows); len(spans) > 0; {
 		var one span
 		one, spans = s.next(spans, size)
+		if err := ctx.Err(); err != nil { // a block that is in memory asks nobody
+			return false, err
+		}
 		found, err := s.block(v, g, one)
 		if err != nil {
 			return false, err
 		}
 		if len(found) == 0 {
-			size *= 2
+			size = min(2*size, mostBlock)
 		}
 		if rows = append(rows, found...); len(rows) < s.wait && len(spans) > 0 {
 			continue
@@ -222,6 +233,9 @@ func (s *search) group(ctx context.Context, g rowGroup) (more bool, err error) {
 
 // whole reads rows of a group whole, and passes those that are wanted.
 func (s *search) whole(v *view, g rowGroup, rows []int64) (more bool, err error) {
+	if len(rows) == 0 {
+		return true, nil
+	}
 	most := s.f.together(g)
 	for len(rows) > 0 {
 		n := min(s.size, most, len(rows))

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parquet-go/parquet-go"
 	"pgregory.net/rapid"
 
 	"docket/internal/record/subject"
@@ -216,5 +217,35 @@ func TestSearch_ManyBlocks(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestSearch_FirstRowIsNotWaitedFor: a search that wants one row reads no further block once it has that, whatever groups
+// without such a row it came through.
+func TestSearch_FirstRowIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	const n, group = 120_000, 40_000
+	var rows [][]byte
+	for i := range n {
+		path := "other"
+		if i == group-1 { // the newest of the oldest group
+			path = "wanted"
+		}
+		rows = append(rows, fmt.Appendf(nil, `{"decision_id":"d%06d","ts":%s,"path":"%s"}`, i, quotedTime(nil, 1785542400000000+int64(i)), path))
+	}
+	f := open(t, write(t, Options{Subject: byHost, GroupRows: group}, rows))
+	looked, found := 0, 0
+	s := newSearch(f, Question{Paths: []string{"wanted"}}, func(Row) (bool, error) { found++; return false, nil })
+	c := &s.all[0]
+	is := c.is
+	c.is, c.may = func(v parquet.Value) bool { looked++; return is(v) }, func(parquet.Value, parquet.Value) bool { return true }
+	for i := range f.groups {
+		looked = 0
+		if _, err := s.group(t.Context(), f.groups[len(f.groups)-1-i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found != 1 || looked > blockRows {
+		t.Errorf("%d found; %d rows of the last group were looked at", found, looked)
 	}
 }
