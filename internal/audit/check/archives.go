@@ -71,7 +71,10 @@ func inPlace(ctx context.Context, place archive.Shelf) []Result {
 		r.add(Fail, fmt.Sprintf("%s cannot be listed: %v", place, err), storageHint(err))
 		return r.all
 	}
-	r.unfinished(slices.Sorted(maps.Keys(all.Unfinished)))
+	r.unfinished(slices.DeleteFunc(slices.Sorted(maps.Keys(all.Unfinished)), func(name string) bool {
+		_, ok := archive.DayOfName(name)
+		return !ok
+	}))
 	r.alone(all.Alone)
 	return r.results(counted(all.Archives(), "archive") + " in " + place.String())
 }
@@ -84,24 +87,22 @@ func storageHint(err error) string {
 	return "check DOCKET_ARCHIVE_TO, and the rights of the user that runs Docket"
 }
 
-// unfinished tells of archives with a marker. Only their run knows whether it is at work.
+// unfinished tells of archives with a marker, by their names. Only their run knows whether it is at work.
 func (r *report) unfinished(names []string) {
 	if len(names) == 0 {
 		return
 	}
-	again := "docket archive --day DAY --keep"
-	if day, ok := archive.DayOfName(names[0]); ok {
-		again = "docket archive --day " + day.String() + " --keep"
-		if strings.HasPrefix(names[0], archive.LettersName+"-") {
-			again = "docket archive --dead-letters --day " + day.String()
-		}
+	day, _ := archive.DayOfName(names[0])
+	again := "docket archive --day " + day.String() + " --keep"
+	if strings.HasPrefix(names[0], archive.LettersName+"-") {
+		again = "docket archive --dead-letters --day " + day.String()
 	}
 	if len(names) == 1 {
-		r.add(Warn, archive.NotFinished(names[0]), "the next archive of that day removes what a killed run left: "+again)
+		r.add(Warn, archive.NotFinished(names[0]), "the next archive of that day by the same database removes what a killed run left: "+again)
 		return
 	}
 	r.add(Warn, fmt.Sprintf("%d archives are not finished, like %s: runs are writing them, or were killed", len(names), names[0]),
-		"the next archive of each day removes what a killed run left, like "+again+"; docket archive list names all")
+		"the next archive of each day by the same database removes what a killed run left, like "+again+"; docket archive list names all")
 }
 
 // alone tells of files without manifest and marker, by the name of their archive.

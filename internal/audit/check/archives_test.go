@@ -41,16 +41,16 @@ func TestArchives(t *testing.T) {
 		"whole":            {nil, []string{"ok archives: 1 archive in PLACE; "}},
 		"one is whole now": {[]string{letters + ".manifest.json", letters + ".started"}, []string{"ok archives: 2 archives in PLACE; "}},
 		"not finished": {[]string{begun + ".started", "decision_logs/day=2026-08-03/" + begun + ".0001.parquet"}, []string{
-			"warn archives: archive " + begun + " is not finished: a run is writing it, or was killed; the next archive of that day removes what a killed run left: docket archive --day 2026-08-03 --keep"}},
+			"warn archives: archive " + begun + " is not finished: a run is writing it, or was killed; the next archive of that day by the same database removes what a killed run left: docket archive --day 2026-08-03 --keep"}},
 		"dead letters not finished": {[]string{letters + ".started"}, []string{
-			"warn archives: archive " + letters + " is not finished: a run is writing it, or was killed; the next archive of that day removes what a killed run left: docket archive --dead-letters --day 2026-08-03"}},
+			"warn archives: archive " + letters + " is not finished: a run is writing it, or was killed; the next archive of that day by the same database removes what a killed run left: docket archive --dead-letters --day 2026-08-03"}},
 		"several not finished": {[]string{later + ".started", begun + ".started"}, []string{
-			"warn archives: 2 archives are not finished, like " + begun + ": runs are writing them, or were killed; the next archive of each day removes what a killed run left, like docket archive --day 2026-08-03 --keep; docket archive list names all"}},
+			"warn archives: 2 archives are not finished, like " + begun + ": runs are writing them, or were killed; the next archive of each day by the same database removes what a killed run left, like docket archive --day 2026-08-03 --keep; docket archive list names all"}},
 		"a file alone": {[]string{letters + ".0001.jsonl.gz"}, []string{
 			"warn archives: 1 file of archive " + letters + " without a manifest: it was removed, or a run of an earlier release was killed; bring the manifest back"}},
 		"files alone, and one not finished": {[]string{letters + ".0001.jsonl.gz", letters + ".0002.jsonl.gz", "decision_logs/day=2026-08-04/" + later + ".0001.parquet", begun + ".started"}, []string{
 			"warn archives: archive " + begun + " is not finished", "warn archives: 3 files of 2 archives, like " + letters + ", without a manifest: it was removed"}},
-		"a marker of no archive": {[]string{"decision_logs-x.started"}, []string{"warn archives: archive decision_logs-x is not finished: a run is writing it, or was killed; the next archive of that day removes what a killed run left: docket archive --day DAY --keep"}},
+		"a marker of no archive": {[]string{"decision_logs-x.started"}, []string{"ok archives: 1 archive in PLACE; "}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -172,5 +172,19 @@ func TestSeen_ArchivesOfShards(t *testing.T) {
 	want := []string{"fail shard a, archives: " + dir + "/a cannot be listed", "ok shard b, archives: 0 archives in " + dir + "/b"}
 	if n := len(got); n < 4 || !strings.HasPrefix(got[n-2], want[0]) || !strings.HasPrefix(got[n-1], want[1]) {
 		t.Errorf("got %q, want at the end %q", got, want)
+	}
+}
+
+// TestSeen_NoTimeLeft: checks that took all their time do not make a storage that answers look like one that does not.
+func TestSeen_NoTimeLeft(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s, _, err := config.Load(config.Desk, []string{"DOCKET_KAFKA_BROKERS=127.0.0.1:1", "DOCKET_DATABASE_URL=postgres://u@127.0.0.1:1/a", "DOCKET_ARCHIVE_TO=" + dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := told(seen(t.Context(), s, shelf.Open, time.Nanosecond))
+	if want := "ok archives: 0 archives in " + dir; !strings.HasPrefix(got[len(got)-1], want) {
+		t.Errorf("got %q, want %q at the end", got, want)
 	}
 }

@@ -32,20 +32,22 @@ type Result struct {
 	Hint   string `json:"hint,omitempty"` // advice, empty if all is well
 }
 
-// Timeout limits all checks together.
+// Timeout limits all checks together, but those of archives.
 const Timeout = time.Minute
 
 // All checks everything in the settings of the consumer and the replayer. It checks the desk if the settings name its
 // group. open opens the place of archives; nil: the program does not read them.
 func All(ctx context.Context, s config.Settings, open Opener) []Result {
-	ctx, cancel := context.WithTimeout(ctx, Timeout)
-	defer cancel()
 	return append(Seen(ctx, s, open), spool(s)...)
 }
 
 // Seen is All without the spool, which only the host of a consumer sees.
 func Seen(ctx context.Context, s config.Settings, open Opener) []Result {
-	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	return seen(ctx, s, open, Timeout)
+}
+
+func seen(ctx context.Context, s config.Settings, open Opener, within time.Duration) []Result {
+	limited, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	of := func(look func(config.Settings) []Result) (all []Result) {
 		if !s.OfAllShards() {
@@ -59,8 +61,9 @@ func Seen(ctx context.Context, s config.Settings, open Opener) []Result {
 		}
 		return all
 	}
-	// The archives of all shards come last, so that a storage that hangs takes no time of the other checks.
-	return append(of(func(s config.Settings) []Result { return one(ctx, s) }), of(func(s config.Settings) []Result { return archives(ctx, s, open) })...)
+	// The archives of all shards come last and have a time of their own. So a storage that hangs takes none of the other checks,
+	// and these none of it.
+	return append(of(func(s config.Settings) []Result { return one(limited, s) }), of(func(s config.Settings) []Result { return archives(ctx, s, open) })...)
 }
 
 // one checks all that a process of one shard needs, or of a Docket without shards.

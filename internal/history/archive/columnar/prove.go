@@ -18,8 +18,8 @@ import (
 
 // Prove is [File.Rows], and also checks all that answers rely on besides the lines. Each id and each subject is found
 // through the filters. The bounds of pages and groups have the values that they stand for, and the places of pages are
-// right. Each line is made of the columns of its row, in a form that no other row has, and each derived column is as a writer
-// makes it from the line. A row that has another form has all columns compared. A deviation is a [*DamageError].
+// right. Each line is made of the columns of its row, in a form that no other row has. Each derived column is as a writer makes
+// it from the line. A row that has another form has all columns compared. A deviation is a [*DamageError].
 func (f *File) Prove(ctx context.Context, all io.Writer, emit func(line []byte) error) (err error) {
 	defer guard(&err)
 	return f.prove(ctx, all, emit, min(runtime.GOMAXPROCS(0), mostCheckers))

@@ -40,7 +40,7 @@ func daysCommand(call frame.Call) *cobra.Command {
 			"  forgotten          no known place has it, and an operator gave it up: docket archive forget\n" +
 			"  missing            nothing is known of it\n\n" +
 			"A day with an archive that is not finished names it: a run is writing it, or was killed. The next archive of\n" +
-			"the day removes what a killed run left.",
+			"the day by the same database removes what a killed run left.",
 		Example: "  docket archive days\n  docket archive days -n 31 --before 2026-11-01 -o csv", Args: frame.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	c.Flags().StringVar(&d.before, "before", "", "only days before this `DAY`: YYYY-MM-DD, in UTC")
