@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/parquet-go/parquet-go"
@@ -298,8 +299,12 @@ func together(rows []int64, next int64, most int) int {
 func readAll(reader parquet.ValueReader, into []parquet.Value) error {
 	for got := 0; got < len(into); {
 		k, err := reader.ReadValues(into[got:])
-		if got += k; got < len(into) && (k == 0 || err != nil) {
-			return errorOr(err, errValues)
+		got += k
+		switch {
+		case err != nil && (!errors.Is(err, io.EOF) || got < len(into)):
+			return err
+		case k == 0:
+			return errValues
 		}
 	}
 	return nil
