@@ -74,7 +74,8 @@ func TestArchives(t *testing.T) {
 	}
 }
 
-// TestArchives_NoSuchPlace: a place that cannot be listed fails, with advice and without a secret. Without a place there is no line.
+// TestArchives_NoSuchPlace: a place that cannot be listed fails, with advice and without a secret. Settings without a place give no
+// line.
 func TestArchives_NoSuchPlace(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

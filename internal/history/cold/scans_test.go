@@ -279,7 +279,7 @@ func (e *ending) Err() error {
 	return nil
 }
 
-// TestScans_LeftAtTheEnd: the context may end with the reading. Then rows may be missing, so there is no answer.
+// TestScans_LeftAtTheEnd: the context may end with the reading. Then rows may be missing, so the question gets its error.
 func TestScans_LeftAtTheEnd(t *testing.T) {
 	t.Parallel()
 	var s cold.Scans

@@ -204,13 +204,13 @@ func lengthen(to, payload []byte, members []int, value func(to []byte, member in
 		to = value(to, members[0])
 		members = members[1:]
 	}
-	kept := members
+	asIs := len(members) == 0
 	in := decision.Into(payload, 0)
 	for in.Next() {
 		if note != nil {
 			note(&in, payload[in.Value:in.End])
 		}
-		if len(kept) == 0 {
+		if asIs {
 			continue
 		}
 		name := payload[in.Start+1 : max(bytes.LastIndexByte(payload[:in.Value], '"'), in.Start+1)]
@@ -221,7 +221,7 @@ func lengthen(to, payload []byte, members []int, value func(to []byte, member in
 		to = append(to, payload[in.Start:in.End]...)
 	}
 	whole = !in.Torn() && !in.Array() && in.Behind() == len(payload)
-	if len(kept) == 0 {
+	if asIs {
 		return append(to[:from], payload...), whole
 	}
 	for len(members) > 0 {
