@@ -35,9 +35,10 @@ type Assignment struct {
 	leave   context.CancelFunc
 	done    chan struct{} // the handler has returned
 
-	gathered bool      // Ready gathered the batch that Fetch takes next
-	fetched  time.Time // Fetch took the last batch then; zero before the first
-	many     bool      // the last batch had manyRecords or more
+	gathered bool          // Ready gathered the batch that Fetch takes next
+	fetched  time.Time     // Fetch took the last batch then; zero before the first
+	pace     time.Duration // in which manyRecords came, at the last batch
+	carried  time.Duration // from the last batch but one to the next call of Ready
 
 	commits chan struct{} // holds the single right to commit
 
@@ -115,12 +116,16 @@ func (a *Assignment) Fetch(ctx context.Context) (*home.Batch, error) {
 	if _, err := a.gather(ctx, sc.BatchRecords, sc.BatchBytes, 0); err != nil {
 		return nil, err
 	}
-	records, most, err := a.pop(func() (int, int64) { return a.grant(sc.BatchRecords, sc.BatchBytes) })
+	first := time.Time{}
+	records, most, err := a.pop(func() (int, int64) {
+		first = a.since
+		return a.grant(sc.BatchRecords, sc.BatchBytes)
+	})
 	if err != nil {
 		return nil, err
 	}
 	a.account.Enter(records...)
-	a.fetched, a.many = time.Now(), len(records) >= manyRecords
+	a.paced(len(records), first)
 	b := a.account.Batch(records)
 	b.Limit(most)
 	return b, nil
@@ -132,8 +137,9 @@ func (a *Assignment) Fetch(ctx context.Context) (*home.Batch, error) {
 func (a *Assignment) Ready(ctx context.Context) error {
 	a.finishTaken()
 	sc := a.session.source.sc
+	wait := a.patience()
 	for {
-		if _, err := a.gather(ctx, sc.BatchRecords, sc.BatchBytes, a.patience()); err != nil {
+		if _, err := a.gather(ctx, sc.BatchRecords, sc.BatchBytes, wait); err != nil {
 			return err
 		}
 		freed, ok := a.promise()
@@ -173,23 +179,35 @@ var closed = func() <-chan struct{} {
 // manyRecords make a batch whose own cost is small beside that of its records.
 const manyRecords = 100
 
-// patience returns how long the next batch waits for more records: the batch wait without the time of carrying the
-// last batch, up to a quarter. So the first record is home in about the batch wait, and a slow database gets batches that are
-// not much smaller.
+// patience returns how long the next batch waits for more records. It is called once a batch. It is the time in which manyRecords come at the
+// pace of the last batch, within these bounds:
 //
-// After a batch of many records it is twice the time of carrying that one, if this is less. A quarter of the batch wait is the
-// least. So a database that has room gets smaller batches sooner, and one that is slow gets as large ones as before.
+//   - A fifth of the batch wait is the least, and all that the first batch waits.
+//   - Twice the time of carrying a batch, the shorter of the last two, is the least, too. So a slow database gets
+//     large batches, and a single slow write does not make the next batch late as well.
+//   - The most is the batch wait without the time of carrying the last batch, up to a quarter. So the first record is
+//     home in about the batch wait.
 func (a *Assignment) patience() time.Duration {
 	wait := a.session.source.sc.BatchWait
+	least := wait / 5
 	if a.fetched.IsZero() {
-		return wait
+		return least
 	}
 	carried := time.Since(a.fetched)
-	patience := wait - min(carried, wait/4)
-	if a.many {
-		patience = min(patience, max(wait/4, 2*carried))
+	needed := max(a.pace, 2*min(carried, a.carried))
+	a.carried = carried
+	return max(least, min(needed, wait-min(carried, wait/4)))
+}
+
+// paced notes at which pace the n records of a batch came: since the batch before or, if there was none, since the
+// first of them came.
+func (a *Assignment) paced(n int, first time.Time) {
+	from := a.fetched
+	if from.IsZero() {
+		from = first
 	}
-	return patience
+	a.fetched = time.Now()
+	a.pace = min(a.fetched.Sub(from), time.Hour) * manyRecords / time.Duration(max(n, 1))
 }
 
 // Take returns the next records of the partition in offset order: at least one, and at most as many records and bytes

@@ -41,22 +41,26 @@ func TestAwaitMore_OnlyAtTheEnds(t *testing.T) {
 		return func(a *Assignment) { a.position, a.end = position, end }
 	}
 	for _, c := range []struct {
-		name  string
-		wait  time.Duration
-		first func(*Assignment)
-		want  time.Duration
+		name   string
+		wait   time.Duration
+		first  func(*Assignment)
+		want   time.Duration
+		polled int
 	}{
-		{"all is read", 200 * time.Millisecond, at(7, 7), 25 * time.Millisecond},
-		{"a long batch wait", time.Hour, at(7, 7), longestPause},
-		{"no batch wait", 0, at(7, 7), 0},
-		{"more to read", 200 * time.Millisecond, at(6, 7), 0},
-		{"more to read when the queue has room", 200 * time.Millisecond, func(a *Assignment) { at(6, 7)(a); a.full = true }, 0},
-		{"nothing came since the start", 200 * time.Millisecond, func(a *Assignment) { at(-1, 7)(a); a.start = 7 }, 25 * time.Millisecond},
-		{"an empty partition", 200 * time.Millisecond, at(-1, 0), 25 * time.Millisecond},
-		{"a partition that holds", 200 * time.Millisecond, func(a *Assignment) { at(6, 7)(a); a.holds = 1 }, 25 * time.Millisecond},
-		{"a partition with a fault", 200 * time.Millisecond, func(a *Assignment) { at(6, 7)(a); a.faulty = &partFault{resting: true} }, 25 * time.Millisecond},
-		{"dropped records", 200 * time.Millisecond, func(a *Assignment) { at(7, 7)(a); a.rewind = &kgo.EpochOffset{} }, 0},
-		{"a partition that ended", 200 * time.Millisecond, func(a *Assignment) { at(6, 7)(a); a.finished = true }, 25 * time.Millisecond},
+		{"many came", 200 * time.Millisecond, at(7, 7), 12500 * time.Microsecond, manyRecords},
+		{"fewer came", 200 * time.Millisecond, at(7, 7), 25 * time.Millisecond, manyRecords - 1},
+		{"many came, a long batch wait", time.Hour, at(7, 7), longestPause / 2, 1 << 20},
+		{"all is read", 200 * time.Millisecond, at(7, 7), 25 * time.Millisecond, 1},
+		{"a long batch wait", time.Hour, at(7, 7), longestPause, 1},
+		{"no batch wait", 0, at(7, 7), 0, 1},
+		{"more to read", 200 * time.Millisecond, at(6, 7), 0, 1},
+		{"more to read when the queue has room", 200 * time.Millisecond, func(a *Assignment) { at(6, 7)(a); a.full = true }, 0, 1},
+		{"nothing came since the start", 200 * time.Millisecond, func(a *Assignment) { at(-1, 7)(a); a.start = 7 }, 25 * time.Millisecond, 1},
+		{"an empty partition", 200 * time.Millisecond, at(-1, 0), 25 * time.Millisecond, 1},
+		{"a partition that holds", 200 * time.Millisecond, func(a *Assignment) { at(6, 7)(a); a.holds = 1 }, 25 * time.Millisecond, 1},
+		{"a partition with a fault", 200 * time.Millisecond, func(a *Assignment) { at(6, 7)(a); a.faulty = &partFault{resting: true} }, 25 * time.Millisecond, 1},
+		{"dropped records", 200 * time.Millisecond, func(a *Assignment) { at(7, 7)(a); a.rewind = &kgo.EpochOffset{} }, 0, 1},
+		{"a partition that ended", 200 * time.Millisecond, func(a *Assignment) { at(6, 7)(a); a.finished = true }, 25 * time.Millisecond, 1},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := lone(SourceConfig{BatchWait: c.wait})
@@ -64,14 +68,14 @@ func TestAwaitMore_OnlyAtTheEnds(t *testing.T) {
 			c.first(s.parts[0])
 			at(3, 3)(s.parts[1])
 			from := time.Now()
-			s.awaitMore(t.Context())
+			s.awaitMore(t.Context(), c.polled)
 			if took := time.Since(from); took != c.want {
 				t.Errorf("%s: paused for %v, want %v", c.name, took, c.want)
 			}
 			ended, end := context.WithCancel(t.Context())
 			end()
 			from = time.Now()
-			if s.awaitMore(ended); time.Since(from) != 0 {
+			if s.awaitMore(ended, c.polled); time.Since(from) != 0 {
 				t.Errorf("%s: paused after the end", c.name)
 			}
 		})

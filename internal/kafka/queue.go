@@ -52,6 +52,7 @@ func (a *Assignment) gather(ctx context.Context, records int, bytes int64, wait 
 }
 
 // A source that has read all there is pauses after a poll: for this part of the batch wait, and longestPause at most.
+// After a poll of manyRecords it is half of that.
 const (
 	pausePart    = 8
 	longestPause = 100 * time.Millisecond
@@ -60,8 +61,11 @@ const (
 // awaitMore pauses before the next poll while no partition has more to read. A broker answers a fetch as soon as it has one
 // record, and the client asks again after each poll. At 200 records a second that would be 200 answers, each of which
 // costs a broker more than its record.
-func (s *session) awaitMore(ctx context.Context) {
+func (s *session) awaitMore(ctx context.Context, polled int) {
 	pause := min(s.source.sc.BatchWait/pausePart, longestPause)
+	if polled >= manyRecords {
+		pause /= 2
+	}
 	if pause == 0 || slices.ContainsFunc(s.assignments(), (*Assignment).behind) {
 		return
 	}

@@ -89,8 +89,8 @@ func (s *session) run(ctx context.Context) error {
 		s.take(fetches)
 		s.rewindDropped()
 		s.client.AllowRebalance()
-		if fetches.NumRecords() > 0 {
-			s.awaitMore(s.polling)
+		if n := fetches.NumRecords(); n > 0 {
+			s.awaitMore(s.polling, n)
 		}
 	}
 	watching.Wait()

@@ -87,8 +87,8 @@ func TestQueue_EmptyKeepsLittle(t *testing.T) {
 	}
 }
 
-// The time of carrying a batch is taken off the wait of the next, a quarter of it at most. After a batch of many records the
-// next one waits twice the time of carrying it.
+// A batch waits until many records came at the pace of the one before. It waits no less than a fifth of the batch wait, no
+// less than twice the time of carrying a batch, and no more than the batch wait without that time.
 func TestFetch_HomeInAboutTheBatchWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -100,16 +100,21 @@ func TestFetch_HomeInAboutTheBatchWait(t *testing.T) {
 			carried, waited time.Duration
 			records         int
 		}{
+			{0, wait / 5, 1}, // the first batch
 			{0, wait, 1},
 			{20 * time.Millisecond, 180 * time.Millisecond, 1},
 			{time.Minute, 150 * time.Millisecond, 1},
 			{0, wait, manyRecords - 1},
 			{20 * time.Millisecond, 180 * time.Millisecond, manyRecords},
-			{20 * time.Millisecond, 50 * time.Millisecond, manyRecords},
-			{40 * time.Millisecond, 80 * time.Millisecond, manyRecords},
-			{100 * time.Millisecond, 150 * time.Millisecond, manyRecords},
-			{40 * time.Millisecond, 80 * time.Millisecond, 1},
-			{40 * time.Millisecond, 160 * time.Millisecond, 1},
+			{20 * time.Millisecond, 180 * time.Millisecond, 4 * manyRecords}, // in 200 ms
+			{20 * time.Millisecond, 50 * time.Millisecond, 8 * manyRecords},
+			{20 * time.Millisecond, 40 * time.Millisecond, 8 * manyRecords},
+			{100 * time.Millisecond, 40 * time.Millisecond, 8 * manyRecords}, // slow once
+			{100 * time.Millisecond, 150 * time.Millisecond, 8 * manyRecords},
+			{30 * time.Millisecond, 60 * time.Millisecond, 1},
+			{30 * time.Millisecond, 170 * time.Millisecond, 1},
+			{100 * 365 * 24 * time.Hour, 150 * time.Millisecond, 1},
+			{0, wait, 1},
 		} {
 			time.Sleep(each.carried)
 			ready := make(chan error)
