@@ -87,8 +87,8 @@ func TestQueue_EmptyKeepsLittle(t *testing.T) {
 	}
 }
 
-// A batch waits until many records came at the pace of the one before. It waits no less than a fifth of the batch wait, no
-// less than twice the time of carrying a batch, and no more than the batch wait without that time.
+// A batch waits until many records came at the pace of the one before. The least is a fifth of the batch wait, and twice the
+// time of carrying a batch. The most is the batch wait without that time.
 func TestFetch_HomeInAboutTheBatchWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
