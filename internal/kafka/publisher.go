@@ -146,7 +146,7 @@ func (p *Publisher) Place(ctx context.Context, records []*kgo.Record) ([]Place, 
 	c := p.enter()
 	placed, errs := produce(ctx, c.many, records)
 	for i, err := range errs {
-		if errors.Is(err, kerr.MessageTooLarge) {
+		if tooLarge(err) {
 			placed[i], errs[i] = c.byItself(ctx, records[i])
 		}
 	}
@@ -240,6 +240,12 @@ func (p *Publisher) leave(c *clients, spent bool) {
 	}
 }
 
+// tooLarge reports whether a broker refused a set of records as too large: as more than max.message.bytes, or as more
+// than segment.bytes of the topic (RECORD_LIST_TOO_LARGE).
+func tooLarge(err error) bool {
+	return errors.Is(err, kerr.MessageTooLarge) || errors.Is(err, kerr.RecordListTooLarge)
+}
+
 // byItself sends one record in a request of its own, so that the answer is about this record.
 func (c *clients) byItself(ctx context.Context, record *kgo.Record) (Place, error) {
 	select {
@@ -249,6 +255,9 @@ func (c *clients) byItself(ctx context.Context, record *kgo.Record) (Place, erro
 		return Place{}, ErrUnanswered
 	}
 	placed, errs := produce(ctx, c.single, []*kgo.Record{record})
+	if err := errs[0]; errors.Is(err, kerr.RecordListTooLarge) {
+		return placed[0], fmt.Errorf("%w: %w", kerr.MessageTooLarge, err)
+	}
 	return placed[0], errs[0]
 }
 

@@ -203,6 +203,42 @@ func TestPublish_OneTooLargeAmongMany(t *testing.T) {
 	})
 }
 
+// A broker refuses a set beyond the topic's segment.bytes by another code than one beyond max.message.bytes. Each record is
+// then sent alone, and one that is refused alone is too large.
+func TestPublish_SetBeyondTheSegment(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T, c *kafkatest.Cluster) {
+		const segment = 20_000
+		p := publisher(t, c, kafkatest.Timeout)
+		c.ControlKey(int16(kmsg.Produce), func(asked kmsg.Request) (kmsg.Response, error, bool) {
+			c.KeepControl()
+			r := asked.(*kmsg.ProduceRequest)
+			topic := r.Topics[0]
+			if len(topic.Partitions[0].Records) < segment {
+				return nil, nil, false
+			}
+			answer := kmsg.NewProduceResponseTopicPartition()
+			answer.Partition, answer.ErrorCode = topic.Partitions[0].Partition, kerr.RecordListTooLarge.Code
+			resp := r.ResponseKind().(*kmsg.ProduceResponse)
+			resp.Topics = []kmsg.ProduceResponseTopic{{Topic: topic.Topic, TopicID: topic.TopicID, Partitions: []kmsg.ProduceResponseTopicPartition{answer}}}
+			return resp, nil, true
+		})
+		records, all := forwarded(40), noise(40*1000)
+		for i, r := range records {
+			r.Value = all[i*1000 : (i+1)*1000]
+		}
+		records[17].Value = noise(segment + 1000)
+		for i, err := range p.Publish(context.Background(), records) {
+			if (i == 17) != errors.Is(err, kerr.MessageTooLarge) || (i != 17) != (err == nil) {
+				t.Errorf("record %d: %v", i, err)
+			}
+		}
+		if there := c.ReadAll(t, dlq); len(there) != 39 {
+			t.Errorf("%d records are there, want 39", len(there))
+		}
+	}, kfake.SeedTopics(1, dlq))
+}
+
 func TestPublish_RefusedTogetherIsNotTooLarge(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T, c *kafkatest.Cluster) {
