@@ -31,10 +31,17 @@ func ErrUnconfirmed() error {
 	return errclass.As(&AnswerError{Problem: "COMMIT was answered with a warning: no standby is known to have it"}, errclass.CodeAmbiguousCommit)
 }
 
+// WarnedSQL has the server send the warning of COMMIT, whatever the role or the database has. It lasts for the transaction.
+// [Warned] can say nothing about a transaction without it.
+const WarnedSQL = `set_config('client_min_messages', 'warning', true)`
+
 // Durably runs do in a transaction on a connection, as [pgx.BeginTxFunc] does. Where COMMIT is answered with a warning the
 // error is ambiguous.
 func Durably(ctx context.Context, conn *pgx.Conn, options pgx.TxOptions, do func(pgx.Tx) error) error {
 	err := pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SELECT "+WarnedSQL); err != nil {
+			return err
+		}
 		if err := do(tx); err != nil {
 			return err
 		}

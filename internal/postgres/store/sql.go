@@ -138,9 +138,11 @@ const beginSQL = `BEGIN ISOLATION LEVEL READ COMMITTED`
 
 // limitsSQL bounds the statements that follow, on the server and for this transaction only. So no statement of Docket runs
 // on for long after Docket gave up or died. The last three are for a client that vanishes in the middle of COPY: the server
-// waits for its rows with no timeout but TCP's. It also makes the commit durable where the default is not.
+// waits for its rows with no timeout but TCP's. It also makes the commit durable where the default is not, and has the server
+// warn of one that is not confirmed.
 const limitsSQL = `
-SELECT set_config('statement_timeout', $1, true),
+SELECT ` + db.WarnedSQL + `,
+       set_config('statement_timeout', $1, true),
        set_config('lock_timeout', $2, true),
        set_config('idle_in_transaction_session_timeout', $3, true),
        set_config('tcp_keepalives_idle', $4, true),

@@ -33,6 +33,8 @@ func TestStandby_Failover(t *testing.T) {
 	t.Parallel()
 	pair := testenv.OwnPostgresPair(t, testenv.PairOptions{})
 	url := pair.Primary.URL("postgres")
+	d := &pgtest.DB{URL: url, Name: "postgres"}
+	d.Exec(t, `ALTER ROLE postgres SET client_min_messages = error`) // the warning of COMMIT comes all the same
 	opened := func(timeout time.Duration) *store.Store {
 		s, err := store.Open(db.Config{URL: url, StoreTimeout: timeout}, zerolog.Nop())
 		if err != nil {
@@ -45,7 +47,6 @@ func TestStandby_Failover(t *testing.T) {
 	if _, err := schema.New(db.DB).Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	d := &pgtest.DB{URL: url, Name: "postgres"}
 	d.Exec(t, `ALTER TABLE decision_logs DETACH PARTITION decision_logs_before; DROP TABLE decision_logs_before`)
 	day, _ := archive.ParseDay("2026-03-04")
 	same(t, save(t, db, row("archived", day.Add(time.Hour), `{"n":1}`)), []pipeline.Outcome{stored})
