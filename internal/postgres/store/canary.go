@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -23,7 +24,8 @@ import (
 // canary is a good decision of which a probe makes rows.
 type canary struct {
 	log       decision.Log
-	rest      []byte // all but id and time, from the comma before them to the brace behind
+	rest      []byte // all but id, time and, where numbered, req_id: from the comma before them to the brace behind
+	numbered  bool   // rows may have other numbers than log.ReqID
 	topic     string
 	partition int32
 	uploader  string // empty: nobody is known
@@ -52,6 +54,10 @@ func newCanary(raw []byte, topic string, partition int32, uploader string, at ti
 	}
 	delete(members, "decision_id")
 	delete(members, "timestamp")
+	if number := c.log.ReqID; number.Valid && string(members["req_id"]) == strconv.FormatInt(number.V, 10) {
+		delete(members, "req_id")
+		c.numbered = true
+	}
 	rest, err := json.Marshal(members)
 	if err != nil {
 		return nil
@@ -62,23 +68,48 @@ func newCanary(raw []byte, topic string, partition int32, uploader string, at ti
 	return c
 }
 
-// row is a row of the canary at another time. Its id is new each time, so that two probes never wait for each other.
-func (c *canary) row(at time.Time) pipeline.Row {
+// apart is the canary with a number that hardly any decision has; nil where it has none. A user's unique index may have a
+// place for each number once.
+func (c *canary) apart() *canary {
+	if !c.numbered {
+		return nil
+	}
+	other := *c
+	other.log.ReqID.V = 1<<30 + rand32()/4
+	return &other
+}
+
+// rand32 is a number from 0 to 4,294,967,295.
+func rand32() int64 {
+	var random [4]byte
+	_, _ = rand.Read(random[:]) // it never fails
+	return int64(binary.BigEndian.Uint32(random[:]))
+}
+
+// row is a row of the canary at another time. Its id is new each time, so that two probes never wait for each other. Rows of
+// one probe differ in n, and so in their place and, where they are numbered, in their number.
+func (c *canary) row(at time.Time, n int) pipeline.Row {
 	log := c.log
 	log.ID, log.Time, log.Pieces = another(log.ID), at, nil
-	log.Raw = c.renamed(log.ID, at)
+	if c.numbered {
+		log.ReqID.V += int64(n)
+	}
+	log.Raw = c.renamed(&log)
 	return pipeline.Row{
-		Log: &log, Topic: c.topic, Partition: c.partition, Offset: ProbeOffset, UploadedBy: c.uploader,
+		Log: &log, Topic: c.topic, Partition: c.partition, Offset: ProbeOffset + int64(n), UploadedBy: c.uploader,
 	}
 }
 
-// renamed is the decision with another id and time, in the raw too: a constraint can compare the two.
-func (c *canary) renamed(id string, at time.Time) []byte {
-	name, _ := json.Marshal(id) // a string has no error
+// renamed is the decision with the id, the time and the number of log, in the raw too: a constraint can compare the two.
+func (c *canary) renamed(log *decision.Log) []byte {
+	name, _ := json.Marshal(log.ID) // a string has no error
 	b := append([]byte(`{"decision_id":`), name...)
 	b = append(b, `,"timestamp":"`...)
-	b = at.UTC().AppendFormat(b, time.RFC3339Nano)
+	b = log.Time.UTC().AppendFormat(b, time.RFC3339Nano)
 	b = append(b, '"')
+	if c.numbered {
+		b = strconv.AppendInt(append(b, `,"req_id":`...), log.ReqID.V, 10)
+	}
 	return append(b, c.rest...)
 }
 

@@ -37,7 +37,7 @@ func TestConnection_NothingSentOnceLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	if _, err := d.Store(t.Context(), []pipeline.Row{madeUp.row(time.Now())}, true); err == nil {
+	if _, err := d.Store(t.Context(), []pipeline.Row{madeUp.row(time.Now(), 0)}, true); err == nil {
 		t.Fatal("stored on a connection that was lost")
 	}
 	<-watched.closed

@@ -35,7 +35,7 @@ func TestCopy_RowsOnlyOnceAskedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	_, err = d.Store(t.Context(), []pipeline.Row{madeUp.row(time.Now())}, true)
+	_, err = d.Store(t.Context(), []pipeline.Row{madeUp.row(time.Now(), 0)}, true)
 	if s, ok := db.AsServerError(err); !ok || s.SQLState() != "42501" {
 		t.Errorf("not what the server said: %v", err)
 	}

@@ -21,7 +21,7 @@ import (
 
 func someRows(n, padding int) (rows []pipeline.Row, at []int) {
 	for i := range n {
-		r := madeUp.row(time.Unix(int64(i), 0))
+		r := madeUp.row(time.Unix(int64(i), 0), 0)
 		r.Log.Raw = fmt.Appendf(nil, `{"pad":%q}`, strings.Repeat("x", padding))
 		rows, at = append(rows, r), append(at, n-1-i)
 	}
@@ -30,7 +30,7 @@ func someRows(n, padding int) (rows []pipeline.Row, at []int) {
 
 // pieced is a row whose payload is to be sent in another order, and that payload.
 func pieced(t *rapid.T) (pipeline.Row, string) {
-	r := madeUp.row(time.Unix(0, 0))
+	r := madeUp.row(time.Unix(0, 0), 0)
 	var raw []byte
 	var pieces []decision.Piece
 	for i := range rapid.IntRange(1, 6).Draw(t, "members") {

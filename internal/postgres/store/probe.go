@@ -48,6 +48,9 @@ func (st *Store) probeAny(ctx context.Context, pg *pgconn.PgConn, at time.Time) 
 	}
 	settled := func(c *canary, at time.Time) bool {
 		err := st.probeRow(ctx, pg, c, at)
+		if other := c.apart(); other != nil && isTaken(err) && !pg.IsClosed() {
+			err = st.probeRow(ctx, pg, other, at)
+		}
 		class := errclass.Classify(err).Class
 		again := (class == errclass.Data || class == errclass.Systemic) && !pg.IsClosed()
 		if !again || refused == nil {
@@ -94,15 +97,28 @@ func (st *Store) probeOffered(own bool, settled func(*canary, time.Time) bool, r
 	return *refused
 }
 
-// probeRow stores a good row of that time, and takes it back.
+// isTaken reports whether a unique index refused a row: another row has its values. That says nothing of the table.
+func isTaken(err error) bool {
+	s, ok := db.AsServerError(err)
+	return ok && s.SQLState() == pgerrcode.UniqueViolation
+}
+
+// probeRow stores a good row of that time, and takes it back. After a disk was found full it stores many.
 func (st *Store) probeRow(ctx context.Context, pg *pgconn.PgConn, c *canary, at time.Time) error {
-	n := 1
 	if st.FoundFull() {
-		n = wideProbe
+		err := st.probeRows(ctx, pg, c, at, wideProbe)
+		if !isTaken(err) || pg.IsClosed() {
+			return err
+		}
+		// A unique index has room for one of them. If the disk is full all the same, the next write says so.
 	}
+	return st.probeRows(ctx, pg, c, at, 1)
+}
+
+func (st *Store) probeRows(ctx context.Context, pg *pgconn.PgConn, c *canary, at time.Time, n int) error {
 	rows := make([]pipeline.Row, n)
 	for i := range rows {
-		rows[i] = c.row(at)
+		rows[i] = c.row(at, i)
 	}
 	w := newWriting(rows, (*transaction).takeBack)
 	var refused *refusedCopy

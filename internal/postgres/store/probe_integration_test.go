@@ -5,8 +5,11 @@ package store_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/postgres/db"
@@ -181,4 +184,77 @@ func TestProbe_UsersCheck(t *testing.T) {
 		wantCode(t, nil, db.Probe(t.Context(), noon.AddDate(-20, 0, 0)), "23514")
 	}
 	same(t, d.Exec(t, `DELETE FROM decision_logs`), int64(1))
+}
+
+// A disk was full once. The copies of a good row that a probe then stores do not stand in each other's way, nor a single one in
+// that of the row that it is a copy of.
+func TestProbe_UsersUniqueIndexAfterAFullDisk(t *testing.T) {
+	t.Parallel()
+	for name, index := range map[string]string{
+		"places":    `(source_topic, source_partition, source_offset, source_index)`,
+		"numbers":   `(opa_id, req_id)`,
+		"in raw":    `((raw->'labels'->>'id'), (raw->>'req_id'))`,
+		"of a path": `(path, (raw->>'decision_id'))`,
+		"a moment":  `(ts, path)`, // of which no two copies can be
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := pgtest.NewPlain(t)
+			d.Exec(t, `CREATE UNIQUE INDEX once ON decision_logs `+index)
+			db := open(t, d.URL, time.Minute)
+			numbered := func(n int) pipeline.Row {
+				r := row(fmt.Sprint("a", n), noon.Add(time.Duration(n)*time.Second), fmt.Sprintf(`{"req_id":%d,"labels":{"id":"opa-1"}}`, n))
+				r.Offset = int64(n)
+				return r
+			}
+			same(t, save(t, db, numbered(1)), []pipeline.Outcome{stored})
+			d.BeforeInsert(t, `RAISE EXCEPTION USING ERRCODE = '53100';`)
+			code(t, db, "53100", numbered(2))
+			wantCode(t, nil, db.Probe(t.Context(), noon), "53100")
+			d.Calm(t)
+			if err := db.Probe(t.Context(), noon); err != nil {
+				t.Errorf("there is room again: %v", err)
+			}
+			same(t, db.FoundFull(), false)
+		})
+	}
+}
+
+// A batch of many rows that is stored proves that the disk has room.
+func TestProbe_ManyRowsFindRoom(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	db := open(t, d.URL, time.Minute)
+	rows := func(prefix string) (rows []pipeline.Row) {
+		for i := range 256 {
+			rows = append(rows, row(fmt.Sprint(prefix, i), noon, `{}`))
+		}
+		return rows
+	}
+	d.BeforeInsert(t, `RAISE EXCEPTION USING ERRCODE = '53100';`)
+	code(t, db, "53100", rows("a")...)
+	d.Calm(t)
+	save(t, db, rows("a")[1:]...)
+	same(t, db.FoundFull(), true)
+	save(t, db, rows("a")...) // of which one is new
+	same(t, db.FoundFull(), true)
+	save(t, db, rows("b")...)
+	same(t, db.FoundFull(), false)
+}
+
+// The users' CHECK refuses the row that is made up, and their unique index a copy of a stored one. One bad record among good
+// ones is found all the same.
+func TestProbe_UsersCheckAndUniqueIndex(t *testing.T) {
+	t.Parallel()
+	d := pgtest.NewPlain(t)
+	d.Exec(t, `CREATE UNIQUE INDEX once ON decision_logs (opa_id, req_id);
+		ALTER TABLE decision_logs ADD CONSTRAINT shops CHECK (path LIKE 'shop/%' AND req_id = (raw->>'req_id')::bigint)`)
+	of := func(offset int64, id, path string) *kgo.Record {
+		return sourceRecord(offset, event(id, midday, map[string]any{"req_id": offset + 10, "path": path, "labels": map[string]any{"id": "opa-1"}}))
+	}
+	c := carry(t, open(t, d.URL, time.Minute), false, 1,
+		[]*kgo.Record{of(1, "a", "shop/allow"), of(2, "b", "shop/allow")},
+		[]*kgo.Record{of(3, "c", "shop/allow"), of(4, "bad", "bank/allow"), of(5, "d", "shop/allow")})
+	same(t, len(c.holds), 0)
+	same(t, c.homes, []string{"1 row", "2 row", "3 row", "4 dead_letter 23514", "5 row"})
 }

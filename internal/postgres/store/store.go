@@ -57,7 +57,20 @@ func (st *Store) Store(ctx context.Context, rows []pipeline.Row, fresh bool) ([]
 		return nil, err
 	}
 	st.last.keep(rows, outcomes)
+	if st.FoundFull() && stored(outcomes) >= wideProbe {
+		st.FoundRoom()
+	}
 	return outcomes, nil
+}
+
+// stored is how many rows are new.
+func stored(outcomes []pipeline.Outcome) (n int) {
+	for _, o := range outcomes {
+		if o == pipeline.Stored {
+			n++
+		}
+	}
+	return n
 }
 
 // write stores rows and ends with end, which commits or takes back.
