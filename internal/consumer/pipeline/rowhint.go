@@ -17,8 +17,8 @@ type rowHint struct {
 func (s *rowHint) Unwrap() error { return s.error }
 
 // withRowHint adds the item at which a write stopped to its error. Only a fault of a record or of the set-up gets a
-// hint: a failure of the moment could stop anywhere. A unique key that is taken gets none either: of two rows with
-// one key the earlier has to win, and the server may name either.
+// hint: a failure of the moment could stop anywhere. A unique key that is taken gets none either, nor a row that another
+// one excludes: of the two the earlier has to win, and the server may name either.
 func withRowHint(err error, items []*item) error {
 	e, ok := errors.AsType[interface {
 		error
@@ -29,7 +29,7 @@ func withRowHint(err error, items []*item) error {
 	}
 	v := errclass.Classify(err)
 	index, ok := e.Row()
-	if !ok || index < 0 || index >= len(items) || v.Code == "23505" ||
+	if !ok || index < 0 || index >= len(items) || v.Code == "23505" || v.Code == "23P01" ||
 		v.Class != errclass.Data && v.Class != errclass.Systemic {
 		return err
 	}

@@ -105,6 +105,18 @@ func TestRowHint_CountsRowsOfTheWrite(t *testing.T) {
 
 func TestRowHint_NoneForATakenKey(t *testing.T) {
 	t.Parallel()
+	for code, sent := range map[string]map[string][]string{
+		"23505": {"parking": {"3/0 transient 23505 0"}}, // a unique index
+		"23P01": {"dlq": {"3/0 data 23P01 0"}},          // an exclusion constraint
+	} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			takenKey(t, code, sent)
+		})
+	}
+}
+
+func takenKey(t *testing.T, code string, sent map[string][]string) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p := newWorld(), newPartition(t, recordsOf(0, good("a", "early", "b", "late", "c")...))
 		w.db.refuse = func(id string) error { // refused at the first of the two in a write, which the error names
@@ -112,13 +124,15 @@ func TestRowHint_NoneForATakenKey(t *testing.T) {
 			one, other := id == "early" || id == "late", map[string]string{"early": "late", "late": "early"}[id]
 			_, there := w.db.rows[other+"2026-03-01 12:00:00.5 +0000 UTC"]
 			if one && (there || slices.Contains(write, other)) {
-				return sqlstate("23505")
+				return sqlstate(code)
 			}
 			return nil
 		}
 		w.db.tells = truly
 		w.run(t, p)
-		equal(t, "parked", w.kafka.sent("parking"), []string{"3/0 transient 23505 0"})
+		for _, topic := range []string{"parking", "dlq"} {
+			equal(t, topic, w.kafka.sent(topic), sent[topic])
+		}
 		if !w.db.has("early") || w.db.has("late") {
 			t.Errorf("table %v", w.db.rows)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -151,6 +152,54 @@ func TestCountNames_Stored(t *testing.T) {
 	}
 	if last := lines[len(lines)-1]; len(lines) != 201 || n != 5020 || lines[0].Name != "http/allow" || lines[0].Counts[reader.Allowed] != 20 || last.Name != reader.OtherPaths || last.Counts[reader.Allowed] != 5000-199 {
 		t.Errorf("%d lines, %d decisions, first %+v, last %+v", len(lines), n, lines[0], last)
+	}
+}
+
+// A path without a line of its own is in the line of the others, if callers of OPA write it with slashes in front, too.
+func TestCountNames_FilterByPathWithSlashes(t *testing.T) {
+	t.Parallel()
+	for _, slashes := range []string{"", "/", "//"} {
+		t.Run("after "+strconv.Quote(slashes), func(t *testing.T) {
+			t.Parallel()
+			d := pgtest.New(t)
+			counter := historydb.NewReader(open(t, d.URL, 20*time.Second).DB).CountTo()
+			hour := noon.Truncate(time.Hour)
+			d.Exec(t, fmt.Sprintf(`INSERT INTO decision_logs (decision_id, ts, path, service, allowed, raw, source_topic, source_partition, source_offset, source_index)
+				SELECT 'd' || n, '%s', '%sauthz/p' || n, 'authz', false, '{"result":false}', 't', 0, n, 0 FROM generate_series(1, 300) AS n`, hour.Format(time.RFC3339), slashes))
+			for counted := int64(0); counted < 300; {
+				n, err := counter.Count(t.Context())
+				check(t, err)
+				counted += n
+			}
+			asked := func(paths ...string) (names []string) {
+				t.Helper()
+				lines, err := counter.Stats(t.Context(), reader.StatsQuery{Since: hour, Until: hour.Add(time.Hour), Step: time.Hour, ByPath: true, Paths: paths})
+				check(t, err)
+				for _, l := range lines {
+					names = append(names, l.Name)
+				}
+				return names
+			}
+			var without string // a line of its own
+			own := asked()
+			for n := range 300 {
+				if path := fmt.Sprint(slashes, "authz/p", n+1); !slices.Contains(own, path) {
+					without = path
+				}
+			}
+			if without == "" || !slices.Contains(asked(without), reader.OtherPaths) {
+				t.Errorf("asked for %q: %q", without, asked(without))
+			}
+			if got := asked("other" + without); slices.Contains(got, reader.OtherPaths) && slashes == "" {
+				t.Errorf("asked for another service: %q", got)
+			}
+			if got := asked(slashes + "authz/*"); !slices.Contains(got, reader.OtherPaths) {
+				t.Errorf("asked for all of the service: %q", got)
+			}
+			if got := asked("/*"); slashes != "" && !slices.Contains(got, reader.OtherPaths) {
+				t.Errorf("asked for all with a slash in front: %q", got)
+			}
+		})
 	}
 }
 

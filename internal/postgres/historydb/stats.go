@@ -156,13 +156,17 @@ func counted(ctx context.Context, tx pgx.Tx, q reader.StatsQuery, from string, s
 func countedName(q reader.StatsQuery, args *[]any) (fits, name string) {
 	of, name := []string{"TRUE"}, named(q)
 	if len(q.Paths) > 0 {
-		services := []string{reader.OtherPaths}
+		services, all := []string{reader.OtherPaths}, false
 		for _, p := range q.Paths {
-			service, _, _ := strings.Cut(p, "/")
-			services = append(services, service)
+			service, _, _ := strings.Cut(strings.TrimLeft(p, "/"), "/") // as it is stored
+			services, all = append(services, service), all || service == "*" || service == ""
 		}
 		other := "d.path = " + db.Arg(args, reader.OtherPaths) + "::text"
-		of = append(of, "("+pathsSQL(q.Paths, args)+" OR "+other+" AND d.service = ANY("+db.Arg(args, services)+"::text[]))")
+		theirs := other
+		if !all {
+			theirs += " AND d.service = ANY(" + db.Arg(args, services) + "::text[])"
+		}
+		of = append(of, "("+pathsSQL(q.Paths, args)+" OR "+theirs+")")
 		if !slices.Contains(q.Paths, reader.OtherPaths) {
 			name = "CASE WHEN " + other + " THEN d.path ELSE " + name + " END"
 		}

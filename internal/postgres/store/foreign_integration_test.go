@@ -152,3 +152,15 @@ func (v viewed) Break(t testing.TB, code string) {
 		v.Exec(t, front(""))
 	}
 }
+
+// Of two records of a batch that exclude each other the earlier has the row, whichever of them the server names.
+func TestExclusion_TheEarlierHasTheRow(t *testing.T) {
+	t.Parallel()
+	d := pgtest.NewPlain(t)
+	d.Exec(t, `ALTER TABLE decision_logs ADD CONSTRAINT one EXCLUDE (req_id WITH =)`)
+	of := func(offset int64, id string, number int) *kgo.Record {
+		return sourceRecord(offset, event(id, midday, map[string]any{"req_id": number}))
+	}
+	c := carry(t, open(t, d.URL, time.Minute), false, 1, []*kgo.Record{of(1, "id-z", 7), of(2, "id-a", 7), of(3, "id-b", 8), of(4, "id-c", 9)})
+	same(t, c.homes, []string{"1 row", "2 dead_letter 23P01", "3 row", "4 row"})
+}
