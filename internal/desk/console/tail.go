@@ -73,7 +73,8 @@ type tailing struct {
 	search search
 	place  string
 	behind int
-	away   string // why there is no answer; empty: there is one
+	away   string     // why there is no answer; empty: there is one
+	said   api.Partly // shards and places that the last note names
 }
 
 // tailPart is what a look of a tail shows.
@@ -83,8 +84,11 @@ type tailPart struct {
 	Skipped *time.Time
 	Away    string // why there is no answer
 	Edits   string
-	Lacks   []string // places that were not read
+	Partly  api.Partly
 }
+
+// Lacks names the shards and places that were not looked at.
+func (p tailPart) Lacks() []string { return lacking(nil, p.Partly) }
 
 // tail streams the decisions that fit a search, as they are stored.
 func (c *Console) tail(in *request) (page, error) {
@@ -124,7 +128,7 @@ func (t *tailing) step(ctx context.Context, e *events) (time.Duration, error) {
 		return t.waits(e, err)
 	}
 	t.place = found.Tail
-	part := tailPart{Rows: found.Decisions, Edits: sentence(found.EditsUnknown), Lacks: found.NotRead}
+	part := tailPart{Rows: found.Decisions, Edits: sentence(found.EditsUnknown), Partly: found.Partly}
 	if t.behind++; !found.More {
 		t.behind = 0
 	}
@@ -140,11 +144,17 @@ func (t *tailing) step(ctx context.Context, e *events) (time.Duration, error) {
 	if len(part.Rows) > tailRows {
 		part.Rows, part.More = part.Rows[:tailRows], len(part.Rows)-tailRows
 	}
-	if len(part.Rows)+len(part.Lacks) == 0 && part.Skipped == nil && t.away == "" {
+	if len(part.Rows) == 0 && part.Skipped == nil && t.away == "" && t.says(part.Partly) {
 		return tailEvery, e.sign(t.c.Now())
 	}
 	t.away = ""
 	return tailEvery, t.send(e, part)
+}
+
+// says reports whether the last note names what an answer lacks, and no other shard. Decisions of a shard come once it answers
+// again. A place is named by one look alone, so its note stays.
+func (t *tailing) says(lacks api.Partly) bool {
+	return slices.Equal(lacks.ShardsNotAsked, t.said.ShardsNotAsked) && (len(lacks.NotRead) == 0 || slices.Equal(lacks.NotRead, t.said.NotRead))
 }
 
 // waits says once why there is no answer. The place stays.
@@ -162,6 +172,7 @@ func (t *tailing) waits(e *events, err error) (time.Duration, error) {
 
 // send sends the rows, and then what is to be said of them.
 func (t *tailing) send(e *events, p tailPart) error {
+	t.said = p.Partly
 	for _, one := range []struct{ event, template, id string }{{"rows", "tailrows", t.place}, {"note", "tailnote", ""}} {
 		if one.event == "rows" && len(p.Rows) == 0 {
 			continue

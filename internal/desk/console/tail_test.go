@@ -5,10 +5,13 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"docket/internal/desk/api"
+	"docket/internal/desk/console"
 	"docket/internal/history/reader"
 	"docket/internal/testkit/readertest"
 )
@@ -146,4 +149,50 @@ func TestTail_RoleIsAsked(t *testing.T) {
 			t.Errorf("%.60s: %d, want %d", path, s.code, want)
 		}
 	}
+}
+
+// away is a store of two shards, of which b does not answer now and then.
+type away struct {
+	placed
+	now atomic.Bool
+}
+
+func (a *away) Follow(ctx context.Context, f reader.Filter, t reader.Tail, limit int, payload bool) ([]reader.Decision, reader.Tail, error) {
+	all, tail, err := a.placed.Follow(ctx, f, t, limit, payload)
+	if err != nil || !a.now.Load() {
+		return all, tail, err
+	}
+	return all, tail, reader.Told(ctx, &reader.PartialError{Missed: []reader.Missed{{Shard: "b", Err: errors.New("refused")}}})
+}
+
+// TestTail_NamesAMissingShard: once, with later rows, too, and no longer than it is missing.
+func TestTail_NamesAMissingShard(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		shards := &away{}
+		w := newWorld(t, func(_ *console.Config, _ *api.Config, p *api.Ports) {
+			shards.placed = p.Decisions.(placed)
+			p.Decisions = shards
+		})
+		s := w.as(t, "viewer").watch(t, "/events/decisions")
+		time.Sleep(5 * time.Second)
+		if notes := s.named("note"); len(notes) != 0 {
+			t.Errorf("without a gap it says %v", notes)
+		}
+		shards.now.Store(true)
+		time.Sleep(5 * time.Second)
+		if notes := s.named("note"); len(notes) != 1 || !strings.Contains(notes[0].data, "Shard not asked: b") {
+			t.Errorf("without rows it says %v", notes)
+		}
+		w.store.Add(readertest.Decision(70, noon.Add(time.Hour)))
+		time.Sleep(5 * time.Second)
+		if notes := s.named("note"); len(notes) != 2 || len(s.named("rows")) != 1 || !strings.Contains(notes[1].data, "Shard not asked: b") {
+			t.Errorf("with rows it says %v", notes)
+		}
+		shards.now.Store(false)
+		time.Sleep(5 * time.Second)
+		if notes := s.named("note"); len(notes) != 3 || strings.TrimSpace(notes[2].data) != "" {
+			t.Errorf("after the gap it says %v", notes)
+		}
+	})
 }
