@@ -152,6 +152,8 @@ type DecisionList struct {
 	Gaps         []Gap      `json:"gaps,omitempty" doc:"The places of not_looked, in parts"`
 	Reached      *time.Time `json:"reached,omitempty" doc:"The search came as far as this, because its time ended before the page was full. Continue with next"`
 	reader.Completeness
+	// ReadOn says how complete the page is for a caller that reads the next one: a search that ran out of time continues there.
+	ReadOn reader.Completeness `json:"-"`
 	Partly
 }
 
@@ -221,10 +223,12 @@ func (s *api) search(ctx context.Context, c caller, in *searchInput) (*searchOut
 		s.read(c, "search-decisions", found.Decisions, in.Payload)
 	}
 	unknown := s.edits(ctx, found.Decisions, in.Payload)
-	facts := complete.FactsOf(found.Decisions, !found.Reached.IsZero() || reader.Lacking(found.NotLooked))
+	facts := complete.FactsOf(found.Decisions, reader.Lacking(found.NotLooked))
 	facts.RowsLack = reader.RowsLack(found.NotLooked)
+	readOn := begun.End(facts)
+	facts.Partly = facts.Partly || !found.Reached.IsZero()
 	return &searchOutput{DecisionList{Decisions: decisionsOf(found.Decisions), Next: found.Next, Later: moment(later), EditsUnknown: unknown, NotLooked: reader.GapTexts(found.NotLooked), Gaps: gapsOf(found.NotLooked), Reached: moment(found.Reached),
-		Completeness: begun.End(facts)}}, nil
+		Completeness: begun.End(facts), ReadOn: readOn}}, nil
 }
 
 // rangeOf returns the part of a filter that counts what waits.

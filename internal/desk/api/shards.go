@@ -19,7 +19,11 @@ func partlyOf(p *reader.Parts) Partly {
 // lacking is an answer that can say which shards and places it lacks.
 type lacking interface{ lack(p *reader.Parts) }
 
-func (o *searchOutput) lack(p *reader.Parts)    { o.Body.Partly = partlyOf(p); o.Body.Lack(p) }
+func (o *searchOutput) lack(p *reader.Parts) {
+	o.Body.Partly = partlyOf(p)
+	o.Body.Lack(p)
+	o.Body.ReadOn.Lack(p)
+}
 func (o *decisionsOutput) lack(p *reader.Parts) { o.Body.Partly = partlyOf(p); o.Body.Lack(p) }
 func (o *whyOutput) lack(p *reader.Parts)       { o.Body.Partly = partlyOf(p); o.Body.Lack(p) }
 func (o *statsOutput) lack(p *reader.Parts)     { o.Body.Partly = partlyOf(p); o.Body.Lack(p) }

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"docket/internal/desk/api"
+	"docket/internal/history/complete"
 	"docket/internal/history/reader"
 	"docket/internal/record/escape"
 )
@@ -144,6 +145,7 @@ type export struct {
 	ended  string
 	lacks  []string
 	first  reader.Completeness
+	pages  reader.Completeness // of all pages so far
 }
 
 // next reads a page, and notes what it lacks.
@@ -153,8 +155,9 @@ func (x *export) next(ctx context.Context) (err error) {
 		return err
 	}
 	if x.rows == 0 && x.query.After == "" {
-		x.first = x.list.Completeness
+		x.first, x.pages = x.list.Completeness, x.list.ReadOn
 	}
+	x.pages = complete.Paged(x.pages, x.list.ReadOn)
 	reached := x.list.Reached
 	x.list.Reached = nil // the next page continues there
 	for _, m := range missingOf(&x.list) {
@@ -180,14 +183,23 @@ func (x *export) write(ctx context.Context, w http.ResponseWriter, format string
 	if format == "csv" {
 		to = newCSVRows(w)
 	}
-	if x.pages(ctx, w, to) {
-		_ = to.end(exportEnd{Rows: x.rows, All: x.ended == endedAll, Ended: x.ended, Freshness: string(x.first.Freshness), CompleteUntil: x.first.CompleteUntil, Missing: x.lacks})
+	if x.send(ctx, w, to) {
+		_ = to.end(x.end())
 		_ = to.flush() // the client is gone
 	}
 }
 
-// pages sends page after page. It returns false if the client is gone.
-func (x *export) pages(ctx context.Context, w http.ResponseWriter, to rowWriter) bool {
+// end says how complete all pages are. A file that ended early lacks the pages that were not read.
+func (x *export) end() exportEnd {
+	e := exportEnd{Rows: x.rows, All: x.ended == endedAll, Ended: x.ended, Freshness: string(x.pages.Freshness), CompleteUntil: x.pages.CompleteUntil, Missing: x.lacks}
+	if x.pages.Freshness == reader.Partial || x.ended != endedAll && x.ended != endedRows {
+		e.Freshness, e.CompleteUntil = string(reader.Partial), nil
+	}
+	return e
+}
+
+// send sends page after page. It returns false if the client is gone.
+func (x *export) send(ctx context.Context, w http.ResponseWriter, to rowWriter) bool {
 	control := http.NewResponseController(w)
 	for {
 		_ = control.SetWriteDeadline(time.Now().Add(exportWrite)) // not every writer can

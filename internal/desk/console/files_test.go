@@ -13,7 +13,9 @@ import (
 
 	"docket/internal/desk/api"
 	"docket/internal/desk/console"
+	"docket/internal/history/complete"
 	"docket/internal/history/reader"
+	"docket/internal/testkit/completetest"
 	"docket/internal/testkit/readertest"
 )
 
@@ -211,6 +213,97 @@ func TestExport_EndsWithTheLogin(t *testing.T) {
 	rows := exported(t, b, "since=30d")
 	if last := rows[len(rows)-1][0]; !strings.Contains(last, "ended: the login ended") || len(rows) > 2500 {
 		t.Errorf("%d rows, the last is %v", len(rows), last)
+	}
+}
+
+// gappy is a store that changes what a search finds behind the first page.
+type gappy struct {
+	readertest.Store
+	later func(found *reader.Found) error
+}
+
+func (g *gappy) Search(ctx context.Context, f reader.Filter, p reader.Page) (reader.Found, error) {
+	found, err := g.Store.Search(ctx, f, p)
+	if p.After != "" && err == nil {
+		err = reader.Told(ctx, g.later(&found))
+	}
+	return found, err
+}
+
+// seen has Kafka seen: all that had reached it five seconds before noon is stored.
+func seen(t *testing.T, p *api.Ports) {
+	t.Helper()
+	all := map[string]int64{completetest.Source: 9}
+	watch := completetest.Watch(&completetest.Log{Ends: all, Done: all}, func() time.Time { return noon })
+	if err := watch.Look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p.Complete = &complete.Answers{Status: func(context.Context) complete.Status { return watch.Status() }, Books: completetest.Books{}, Within: time.Hour}
+}
+
+// TestExport_IsAsCompleteAsItsPages: the last line speaks of all pages, the headers of the first.
+func TestExport_IsAsCompleteAsItsPages(t *testing.T) {
+	t.Parallel()
+	day := reader.Gap{Name: "day 2026-02-20", Why: "this role may not read the table", Rows: true}
+	const fresh, partial = `"freshness":"FRESH","complete_until":"2026-03-01T11:59:55Z"}}`, `"freshness":"PARTIAL"`
+	const csvFresh, csvPartial = "; FRESH, complete until 2026-03-01T11:59:55Z", "; PARTIAL, complete until not known"
+	for name, c := range map[string]struct {
+		later       func(found *reader.Found) error
+		jsonl, last string
+	}{
+		"whole": {func(*reader.Found) error { return nil }, fresh, csvFresh},
+		"a place missed": {func(f *reader.Found) error {
+			f.NotLooked = append(f.NotLooked, day)
+			return nil
+		}, partial + `,"missing":["Not looked at: day 2026-02-20: this role may not read the table"]}}`, csvPartial + "; Not looked at: day 2026-02-20: this role may not read the table"},
+		"an archive unread": {func(f *reader.Found) error {
+			f.NotLooked = append(f.NotLooked, reader.Gap{Name: "archive", Why: "away"})
+			return nil
+		}, partial + `,"missing":["Not looked at: archive: away"]}}`, csvPartial + "; Not looked at: archive: away"},
+		"a shard away": {func(*reader.Found) error {
+			return &reader.PartialError{Missed: []reader.Missed{{Shard: "b", Err: errors.New("refused")}}}
+		}, partial + `,"missing":["Shard not asked: b"]}}`, csvPartial + "; Shard not asked: b"},
+		"short of time": {func(f *reader.Found) error {
+			f.Reached = noon.Add(-time.Hour)
+			return nil
+		}, fresh, csvFresh},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := &gappy{later: c.later}
+			store.Add(readertest.Decisions(2500, noon)...)
+			b := newWorld(t, func(_ *console.Config, _ *api.Config, p *api.Ports) {
+				p.Decisions = store
+				seen(t, p)
+			}).as(t, "auditor")
+			a := b.get(t, "/export/decisions?format=jsonl&since=30d")
+			lines := strings.Split(strings.TrimSuffix(a.body, "\n"), "\n")
+			if last := lines[len(lines)-1]; len(lines) != 2501 || !strings.HasSuffix(last, c.jsonl) {
+				t.Errorf("%d lines, the last is %s", len(lines), last)
+			}
+			if a.header.Get("Docket-Freshness") != "FRESH" || a.header.Get("Docket-Complete-Until") == "" {
+				t.Errorf("the first page is not complete: %v", a.header)
+			}
+			rows := exported(t, b, "since=30d")
+			if last := rows[len(rows)-1][0]; len(rows) != 2502 || !strings.HasSuffix(last, c.last) {
+				t.Errorf("%d rows, the last is %s", len(rows), last)
+			}
+		})
+	}
+}
+
+// TestExport_CutShortIsPartial: pages that were not read are missed, too.
+func TestExport_CutShortIsPartial(t *testing.T) {
+	t.Parallel()
+	store := &failing{left: 3} // the first page also looks for later ones
+	store.Add(readertest.Decisions(2500, noon)...)
+	w := newWorld(t, func(_ *console.Config, _ *api.Config, p *api.Ports) {
+		p.Decisions = store
+		seen(t, p)
+	})
+	rows := exported(t, w.as(t, "auditor"), "since=30d")
+	if last := rows[len(rows)-1][0]; last != "# 2000 decisions; ended: the desk could not read on; PARTIAL, complete until not known" {
+		t.Errorf("the last is %s", last)
 	}
 }
 

@@ -3,6 +3,7 @@ package complete
 import (
 	"context"
 	"sync"
+	"time"
 
 	"docket/internal/history/reader"
 )
@@ -28,11 +29,7 @@ func (b Begun) endAll(f Facts) reader.Completeness {
 	for _, one := range b.shards[1:] {
 		c := one.End(f)
 		all.Freshness = worse(all.Freshness, c.Freshness)
-		if all.CompleteUntil == nil || c.CompleteUntil == nil {
-			all.CompleteUntil = nil
-		} else if c.CompleteUntil.Before(*all.CompleteUntil) {
-			all.CompleteUntil = c.CompleteUntil
-		}
+		all.CompleteUntil = earlier(all.CompleteUntil, c.CompleteUntil)
 		all.Behind = both(all.Behind, c.Behind, sum)
 		all.ETA, all.ETALow, all.ETAHigh = both(all.ETA, c.ETA, most), both(all.ETALow, c.ETALow, most), both(all.ETAHigh, c.ETAHigh, most)
 		all.Parked, all.DeadLettered, all.Spooled = both(all.Parked, c.Parked, sum), both(all.DeadLettered, c.DeadLettered, sum), both(all.Spooled, c.Spooled, sum)
@@ -52,9 +49,21 @@ func both(a, b *int64, join func(a, b int64) int64) *int64 {
 	return &n
 }
 
-// worse returns the one that comes first in the order of [reader.Freshness]. The shards have the same facts.
+// earlier returns the earlier of two times; nil: one of them is unknown.
+func earlier(a, b *time.Time) *time.Time {
+	switch {
+	case a == nil || b == nil:
+		return nil
+	case b.Before(*a):
+		return b
+	}
+	return a
+}
+
+// worse returns the one that comes first in the order of [reader.Freshness]. NOT_FOUND comes last: only an answer
+// without any decision has it.
 func worse(a, b reader.Freshness) reader.Freshness {
-	for _, of := range []reader.Freshness{reader.Partial, reader.Holding, reader.CatchingUp} {
+	for _, of := range []reader.Freshness{reader.Partial, reader.Holding, reader.CatchingUp, reader.Archived, reader.Fresh} {
 		if a == of || b == of {
 			return of
 		}
