@@ -155,7 +155,7 @@ func TestCountNames_Stored(t *testing.T) {
 	}
 }
 
-// A path without a line of its own is in the line of the others, if callers of OPA write it with slashes in front, too.
+// A path without a line of its own is in the line of the others. Some callers of OPA write paths with slashes in front.
 func TestCountNames_FilterByPathWithSlashes(t *testing.T) {
 	t.Parallel()
 	for _, slashes := range []string{"", "/", "//"} {
@@ -190,7 +190,7 @@ func TestCountNames_FilterByPathWithSlashes(t *testing.T) {
 			if without == "" || !slices.Contains(asked(without), reader.OtherPaths) {
 				t.Errorf("asked for %q: %q", without, asked(without))
 			}
-			if got := asked("other" + without); slices.Contains(got, reader.OtherPaths) && slashes == "" {
+			if got := asked(slashes + "other/x"); slices.Contains(got, reader.OtherPaths) {
 				t.Errorf("asked for another service: %q", got)
 			}
 			if got := asked(slashes + "authz/*"); !slices.Contains(got, reader.OtherPaths) {

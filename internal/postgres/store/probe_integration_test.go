@@ -186,8 +186,8 @@ func TestProbe_UsersCheck(t *testing.T) {
 	same(t, d.Exec(t, `DELETE FROM decision_logs`), int64(1))
 }
 
-// A disk was full once. The copies of a good row that a probe then stores do not stand in each other's way, nor a single one in
-// that of the row that it is a copy of.
+// A disk was full once, so a probe stores many copies of a good row. They do not stand in each other's way, nor in that of
+// the row itself.
 func TestProbe_UsersUniqueIndexAfterAFullDisk(t *testing.T) {
 	t.Parallel()
 	for name, index := range map[string]string{
@@ -195,7 +195,7 @@ func TestProbe_UsersUniqueIndexAfterAFullDisk(t *testing.T) {
 		"numbers":   `(opa_id, req_id)`,
 		"in raw":    `((raw->'labels'->>'id'), (raw->>'req_id'))`,
 		"of a path": `(path, (raw->>'decision_id'))`,
-		"a moment":  `(ts, path)`, // of which no two copies can be
+		"a moment":  `(ts, path)`, // no two copies fit
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -236,7 +236,7 @@ func TestProbe_ManyRowsFindRoom(t *testing.T) {
 	d.Calm(t)
 	save(t, db, rows("a")[1:]...)
 	same(t, db.FoundFull(), true)
-	save(t, db, rows("a")...) // of which one is new
+	save(t, db, rows("a")...) // one is new
 	same(t, db.FoundFull(), true)
 	save(t, db, rows("b")...)
 	same(t, db.FoundFull(), false)
