@@ -26,6 +26,7 @@ func TestUpload_Answers(t *testing.T) {
 		"an object":                              {good("a"), nil, 200, "", 1},
 		"lines":                                  {good("a") + "\n" + good("b") + "\n" + good("c"), nil, 200, "", 3},
 		"two members of gzip":                    {gz("["+good("a")+",") + gz(good("b")+"]"), nil, 200, "", 2},
+		"lines behind an array that is cut":      {two[:len(two)-1] + "\n" + good("c"), nil, 400, reasonSyntax, 0},
 		"nothing":                                {"", nil, 400, reasonEmpty, 0},
 		"an empty array":                         {" [ ] ", nil, 400, reasonEmpty, 0},
 		"no JSON":                                {"hello", nil, 400, reasonSyntax, 0},

@@ -148,11 +148,14 @@ func outlayOf(value []byte) outlay {
 	if len(value) == 0 {
 		return outlay{}
 	}
-	if value[0] != '[' { // one decision over many lines, or a decision on each
-		return outlay{1 + bytes.Count(value, []byte{'\n'}),
-			bytes.Count(value, []byte{':'}) + bytes.Count(value, []byte{'{'}) + bytes.Count(value, []byte{'}'})}
-	}
 	o, nodes, depth := outlay{decisions: 1}, 0, 0
+	if decision.MayBeLines(value) { // or one decision over many lines
+		o = outlay{1 + bytes.Count(value, []byte{'\n'}),
+			bytes.Count(value, []byte{':'}) + bytes.Count(value, []byte{'{'}) + bytes.Count(value, []byte{'}'})}
+		if value[0] != '[' {
+			return o
+		}
+	}
 	for i := 0; i < len(value); i++ {
 		switch value[i] {
 		case '"':

@@ -21,7 +21,7 @@ func (forgetful) Publish(_ context.Context, records []*kgo.Record) []error {
 // FuzzUpload has the handler take anything: it answers one of its statuses, keeps every decision or says why not, and gives
 // its memory back.
 func FuzzUpload(f *testing.F) {
-	for _, body := range []string{"", "[]", "[" + good("a") + "," + unnamed + ",7]", good("a") + "\n{\n", gz(good("a")), gz("[1,"), gz(gz("1")), "\x1f\x8b", "null", "\"", "[\"", "[{]"} {
+	for _, body := range []string{"", "[]", "[" + good("a") + "," + unnamed + ",7]", good("a") + "\n{\n", gz(good("a")), gz("[1,"), gz(gz("1")), "\x1f\x8b", "null", "\"", "[\"", "[{]", "[\"\n{}\n{}", "[]\n{}\n{\n,"} {
 		f.Add(body, "gzip")
 	}
 	f.Fuzz(func(t *testing.T, body, encoding string) {

@@ -130,7 +130,7 @@ func TestMemory_IncludesMasking(t *testing.T) { //nolint:paralleltest // it meas
 
 func TestLooseOutlay_NeverBelowTheCount(t *testing.T) {
 	t.Parallel()
-	for _, body := range []string{"", "[]", "[0,0,0]", `[{"a":[1,{"b":2}]},{"a":"},{:,"}]`, good("a") + "\n" + good("b"), "{}\n{}\n", "[" + good("a") + "," + good("b") + "]"} {
+	for _, body := range []string{"", "[]", "[0,0,0]", `[{"a":[1,{"b":2}]},{"a":"},{:,"}]`, good("a") + "\n" + good("b"), "{}\n{}\n", "[0,it\"s\n{}\n{\"a\":1}\n", "[" + good("a") + "," + good("b") + "]"} {
 		if loose, exact := looseOutlay([]byte(body)), outlayOf([]byte(body)); loose.decisions < exact.decisions || loose.nodes < exact.nodes {
 			t.Errorf("%q: %+v, and %+v were counted", body, loose, exact)
 		}

@@ -50,6 +50,7 @@ func TestMaxRefused_TheRestIsOneDeadLetter(t *testing.T) {
 	}{
 		"array":    {func(*Config) {}, gz("[" + strings.Join([]string{good("a"), "0", unnamed, "1", good("b"), "2", `{"decision_id":"x"}`}, ",") + "]"), "wrong_type", []string{"3 1", "5 2", `6 {"decision_id":"x"}`}},
 		"lines":    {func(*Config) {}, strings.Join([]string{good("a"), "0", unnamed, "torn", good("b"), "}", `{"decision_id":"x"}`}, "\n"), "syntax", []string{"3 torn", "5 }", `6 {"decision_id":"x"}`}},
+		"bracket":  {func(*Config) {}, strings.Join([]string{"[oops", good("a"), good("b"), "[1]", "[torn", "}"}, "\n"), "syntax", []string{"4 [torn", "5 }"}},
 		"redacted": {func(c *Config) { c.Redact = masked }, "[0,1," + hush + ",2]", "missing_field", []string{`2 {"decision_id":"h","input":{},"erased":["/input/password"]}`, `3 {"docket_withheld":"wrong_type","bytes":1}`}},
 	} {
 		t.Run(name, func(t *testing.T) {

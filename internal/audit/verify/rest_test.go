@@ -45,7 +45,8 @@ func shared(w *world, value string, alone int) *kgo.Record {
 
 func TestAllForwarded_ARestIsAHomeForEach(t *testing.T) {
 	t.Parallel()
-	for name, value := range map[string]string{"array": `[0,{"decision_id":"x"},null,"1",{"a":1}]`, "lines": "{\"a\":1}\n0\ntorn\n}\n2"} {
+	for name, value := range map[string]string{"array": `[0,{"decision_id":"x"},null,"1",{"a":1}]`, "lines": "{\"a\":1}\n0\ntorn\n}\n2",
+		"behind a bracket": "[oops\n{\"a\":1}\n[torn\n}\n2"} {
 		w := perfect()
 		r := shared(w, value, 1)
 		w.ev.Forwarded = append(w.ev.Forwarded, AllForwardedOf(r, home.DeadLetter, dlq)...)

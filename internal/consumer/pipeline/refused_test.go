@@ -67,6 +67,21 @@ func TestMaxRefused_TheRestIsOneDeadLetter(t *testing.T) {
 	}
 }
 
+func TestMaxRefused_LinesBehindBracket(t *testing.T) {
+	t.Parallel()
+	w := newWorld(limited(2))
+	p := newPartition(t, recordsOf(5, strings.Join([]string{`[oops`, logOf("a"), logOf("b"), `[1,2]`, `[3]`, `[torn`, `2`}, "\n")))
+	if err := w.pipe.Run(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	w.settledAccount(t)
+	equal(t, "dead letters", w.kafka.sent("dlq"), []string{"5/0 decode syntax 0", "5/3 decode wrong_type 0", "5/ decode wrong_type 0"})
+	equal(t, "held", heldBy(t, w.kafka.took[2]), []string{"4 [3]", "5 [torn", "6 2"})
+	if homes := w.told.homes(); homes["dead_letter"] != 5 || homes["row"] != 2 {
+		t.Errorf("told of %v", homes)
+	}
+}
+
 func TestMaxRefused_OneMoreIsForwardedAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(limited(2))

@@ -70,7 +70,11 @@ func (d *Decoder) DecodeSome(value []byte, maxBytes int64, from, most int) (Reco
 		return Record{}, &Refusal{Reason: Empty}
 	}
 	if s.peek() == '[' {
-		return s.array()
+		record, refusal := s.array()
+		if refusal != nil && s.lineOfBracket() {
+			return s.lines()
+		}
+		return record, refusal
 	}
 	parts := s.room()
 	if cap(parts) > 0 {
@@ -82,7 +86,7 @@ func (d *Decoder) DecodeSome(value []byte, maxBytes int64, from, most int) (Reco
 		return s.record(parts, 1), nil
 	}
 	fault := s.pos
-	if !s.hasObjectLine() {
+	if !s.hasObjectLine(false) {
 		return s.refuse(parts, Refusal{Reason: Syntax, Offset: fault})
 	}
 	return s.lines()
@@ -218,13 +222,16 @@ func (s *scanner) lines() (Record, *Refusal) {
 }
 
 // hasObjectLine reports whether any line is a complete JSON object: from its first column on, or indented and with a
-// decision_id. Other indented objects are probably inside a torn one.
-func (s *scanner) hasObjectLine() bool {
-	value := s.src
+// decision_id. Other indented objects are probably inside a torn one. If apart is set, lines inside an array do not
+// count.
+func (s *scanner) hasObjectLine(apart bool) bool {
+	value, end := s.src, 0
 	defer func() { s.src = value }()
 	for line := range bytes.Lines(value) {
+		start := end
+		end += len(line)
 		text := trim(line)
-		if len(text) == 0 || text[0] != '{' || len(line) == len(value) {
+		if len(text) == 0 || text[0] != '{' || len(line) == len(value) || apart && inArray(value[:start], value[end:]) {
 			continue
 		}
 		s.src, s.pos = text, 0

@@ -54,7 +54,7 @@ func TestDecode_Forms(t *testing.T) {
 		"array without comma":                      {"[" + d1 + d2 + "]", "refused: syntax"},
 		"array closed as an object":                {"[" + d1 + "}", "refused: syntax"},
 		"array and trailing bytes":                 {"[" + d1 + "]" + d2, "refused: syntax"},
-		"array and trailing line":                  {"[" + d1 + "]\n" + d2, "refused: syntax"},
+		"array and trailing line":                  {"[" + d1 + "]\n" + d2, "wrong_type d2"},
 		"array with a syntax error":                {"[" + d1 + `,{"a":01}]`, "refused: syntax"},
 		"array with other faults":                  {"[{}," + d1 + `,3,null,[` + d1 + `],` + good(`"a":1,"a":2`) + "," + good(`"a":"\u0000"`) + "," + good(`"path":1`) + "," + d2 + "]", "missing_field d1 wrong_type wrong_type wrong_type duplicate_key d1 wrong_type d2"},
 		"lines":                                    {d1 + "\n" + d2, "d1 d2"},

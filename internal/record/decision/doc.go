@@ -9,10 +9,14 @@
 //	[{…}, {…}]     an array; a syntax error refuses the record, any other fault only its element
 //	{…}\n{…}\n     lines; each line counts alone, its own syntax error included
 //
-// A value whose first byte is '[' is always an array. Any other value is one decision if it is one whole JSON value.
-// Otherwise it is lines if at least one line is a complete JSON object, in its first column, or indented and with a
-// decision_id. Otherwise it is refused whole. A value that is JSON but not an object is a decision of the wrong type,
-// also the text null, which is not Kafka's null. A byte-order mark is a syntax error of its value or line.
+// A value whose first byte is '[' is an array, also a torn one. It is lines only if two facts rule an array out. Its
+// first line cannot begin an array that continues on the next. And another line is a complete object, without the
+// marks of an array around it: a comma, colon or open bracket before it, a comma or closing bracket behind it.
+//
+// Any other value is one decision if it is one whole JSON value. Otherwise it is lines if at least one line is a
+// complete JSON object, in its first column, or indented and with a decision_id. Otherwise it is refused whole. A
+// value that is JSON but not an object is a decision of the wrong type, also the text null, which is not Kafka's null.
+// A byte-order mark is a syntax error of its value or line.
 //
 // If a decision has several faults, the first in this order is reported: syntax, duplicate_key, missing_field,
 // wrong_type, out_of_range. So a missing timestamp is reported before a req_id of the wrong type.

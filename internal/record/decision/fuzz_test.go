@@ -102,7 +102,8 @@ func seed(f *testing.F) {
 	}
 	two := good() + "\n" + good(`"path":null,"req_id":5`)
 	for _, value := range []string{
-		"", " ", "[]", "null", "3", "[" + good() + "," + good(`"a":{"a":1,"a":[1e5,-0.5]}`) + "]", two, "x\n" + two, "\ufeff" + two,
+		"", " ", "[]", "null", "3", "[" + good() + "," + good(`"a":{"a":1,"a":[1e5,-0.5]}`) + "]", two, "x\n" + two, "[x\n" + two, "[]\n" + two, "[" + good() + "\n," + good() + "\n]",
+		"[\n" + good() + "\n,\n" + good(), "\ufeff" + two,
 		good(`"labels":{"id":"a","version":"\ud83d\ude00"}`, `"bundles":{}`, `"result":{"allow":1,"allowed":true}`, `"path":"/a/b"`),
 		good(`"decision\u005fid":1`), good(`"a":"\u0000"`), good(`"a":"\ud800"`), good(`"a":1e-20000`), good(`"req_id":9223372036854775808`),
 		`{"timestamp":"2016-12-31T18:59:60.5-05:00","decision_id":"d"}`, `{"timestamp":"2016-12-31t18:59:59,5z","decision_id":"d"}`,
@@ -126,6 +127,10 @@ func FuzzDecode(f *testing.F) {
 		}
 		if len(record.Parts) == 0 || record.Sole != (len(record.Parts) == 1) {
 			t.Fatalf("%d parts, sole %v", len(record.Parts), record.Sole)
+		}
+		plain := trim(record.Plain)
+		if array := json.Valid(plain) && plain[0] == '['; len(record.Parts) > 1 && OnLines(record.Plain) == array {
+			t.Fatalf("on lines %v, but the value is one array: %v", !array, array)
 		}
 		rest := value
 		for i, part := range record.Parts {

@@ -14,16 +14,6 @@ import (
 // their places. In an array a comma is one step, and each line break one more. On lines each line break is one step.
 // A rest is never larger than the upload.
 
-// OnLines reports whether an upload of several decisions has them on separate lines, and not in an array.
-func OnLines(plain []byte) bool {
-	for _, b := range plain {
-		if !isSpace(b) {
-			return b != '['
-		}
-	}
-	return false
-}
-
 // AppendRest appends a rest of decisions by their place. Places rise, from 1 on.
 func AppendRest(to []byte, onLines bool, held iter.Seq2[int, []byte]) []byte {
 	if !onLines {

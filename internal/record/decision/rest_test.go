@@ -44,6 +44,10 @@ func TestRest_KeepsBytesAndPlaces(t *testing.T) {
 		}
 		if onLines {
 			all[0] = okDecision // a record without an object on a line of its own is refused whole
+			if round%4 == 0 {
+				all[0], all[1] = []string{`[1,2]`, `[]`, `[oops`, `[5] "x`}[round/4%4], okDecision
+				all[2] = okDecision // not between brackets or commas
+			}
 		}
 		upload := open + strings.Join(all, between) + end
 		read, refused := Decode([]byte(upload), 1<<20)

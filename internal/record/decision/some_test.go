@@ -13,7 +13,8 @@ func FuzzSome(f *testing.F) {
 	three := []string{good(), good(`"a":{"b":1,"a":[{"z":1,"y":2}]}`), good(`"path":"x"`)}
 	for _, value := range []string{
 		"[" + strings.Join(three, ",") + "]", strings.Join(three, "\n"), "[" + strings.Join(three, ",") + ",{]", "[3,[[]]," + good() + ",{}]",
-		strings.Join(three, "\n") + "\n{\n\n" + good(), string(zip(f, "["+strings.Join(three, ",")+"]")),
+		strings.Join(three, "\n") + "\n{\n\n" + good(), "[oops\n" + strings.Join(three, "\n"), "[" + three[0] + "," + three[1] + "]\n" + strings.Join(three, "\n"),
+		string(zip(f, "["+strings.Join(three, ",")+"]")),
 	} {
 		f.Add([]byte(value))
 	}
