@@ -66,12 +66,13 @@ func ParseCursor(text string, oldest bool) (Spot, error) {
 
 // Placing is a [Store] that has cursors of its own.
 type Placing interface {
-	// CursorAt returns the cursor behind the decision of a place, which a shard has, for pages of an order.
+	// CursorAt returns the cursor behind the decision of a place, which a shard has, for pages of an order. Without a
+	// shard it is behind the decisions of that identity in all shards.
 	CursorAt(at Spot, shard string, oldest bool) string
 }
 
-// CursorAt returns the cursor behind a decision for pages of an order. It need not be the order in which the decision was
-// found, so a reader can turn around.
+// CursorAt returns the cursor behind a decision for pages of an order, as [Placing] does. It need not be the order in which
+// the decision was found, so a reader can turn around.
 func CursorAt(store Store, at Spot, shard string, oldest bool) string {
 	if own, ok := store.(Placing); ok {
 		return own.CursorAt(at, shard, oldest)

@@ -154,19 +154,19 @@ func find(ctx context.Context, store Store, d Decision, r parsedDecision, q Ques
 
 // near finds the n decisions on each side. Both sides are searched at once, as neither leads to the other.
 func (a *Around) near(ctx context.Context, store Store, d Decision, f Filter, q Question, n int) error {
-	before, after := f, f
-	before.Until, after.Since = d.Time, d.Time
+	before, earlier := beyond(store, d, f, q.page(n, false))
+	after, later := beyond(store, d, f, q.page(n, true))
 	var behind Around
 	both, at := errgroup.WithContext(ctx)
-	beyond, missed := WithParts(at) // those of ctx are for one goroutine
+	apart, missed := WithParts(at) // those of ctx are for one goroutine
 	both.Go(func() (err error) {
-		if a.Before, err = a.search(at, store, before, q.page(n, false), d); err != nil {
+		if a.Before, err = a.search(at, store, before, earlier); err != nil {
 			return fmt.Errorf("find decisions before: %w", err)
 		}
 		return nil
 	})
 	both.Go(func() (err error) {
-		if a.After, err = behind.search(beyond, store, after, q.page(n, true), d); err != nil {
+		if a.After, err = behind.search(apart, store, after, later); err != nil {
 			return fmt.Errorf("find decisions behind: %w", err)
 		}
 		return nil
@@ -189,22 +189,30 @@ func (q Question) page(n int, oldest bool) Page {
 	return Page{Limit: n, Payload: true, Oldest: oldest, ArchiveBy: q.ArchiveBy}
 }
 
-// search returns the first matching decisions of a page without self, even if a store's pages are short.
-func (a *Around) search(ctx context.Context, store Store, f Filter, p Page, self Decision) ([]Decision, error) {
+// beyond limits a search to the decisions on one side of d in the order of (ts, decision_id): to those before it, or to
+// those behind it if the oldest come first. The cursor excludes d, and orders the decisions of its time. The filter has
+// the time as well, so that a store leaves out the days on the other side.
+func beyond(store Store, d Decision, f Filter, p Page) (Filter, Page) {
+	if p.Oldest {
+		f.Since = d.Time
+	} else {
+		f.Until = d.Time.Add(time.Microsecond) // stored times have no finer one
+	}
+	p.After = CursorAt(store, SpotOf(d), "", p.Oldest)
+	return f, p
+}
+
+// search returns the first matching decisions of a page, even if a store's pages are short.
+func (a *Around) search(ctx context.Context, store Store, f Filter, p Page) ([]Decision, error) {
 	var all []Decision
 	n := p.Limit
-	p.Limit++
 	for range lookPages {
 		found, err := store.Search(ctx, f, p)
 		if err = a.parts.Pass(err); err != nil {
 			return nil, err
 		}
 		a.met(found)
-		for _, d := range found.Decisions {
-			if d.ID != self.ID || !d.Time.Equal(self.Time) {
-				all = append(all, d)
-			}
-		}
+		all = append(all, found.Decisions...)
 		if p.After = found.Next; len(all) >= n || p.After == "" {
 			return all[:min(n, len(all))], nil
 		}
@@ -214,7 +222,7 @@ func (a *Around) search(ctx context.Context, store Store, f Filter, p Page, self
 }
 
 func (a *Around) one(ctx context.Context, store Store, f Filter, p Page) (*Decision, error) {
-	found, err := a.search(ctx, store, f, p, Decision{})
+	found, err := a.search(ctx, store, f, p)
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
@@ -223,10 +231,10 @@ func (a *Around) one(ctx context.Context, store Store, f Filter, p Page) (*Decis
 
 // turn finds where the decisions of a subject and a path changed to this verdict.
 func (a *Around) turn(ctx context.Context, store Store, d Decision, r parsedDecision, key state.Key, f Filter, q Question) error {
-	f.Until = d.Time
+	f, page := beyond(store, d, f, q.page(1, false))
 	// For a boolean result the columns are right, or always inverted if the rule is called deny.
 	if !r.said.column && !r.result.is(isBool) || d.Verdict == Other {
-		return a.lookThrough(ctx, store, d, r, f, q)
+		return a.lookThrough(ctx, store, r, f, page, q)
 	}
 	a.All = true
 	turned := a.turned(d)
@@ -242,16 +250,20 @@ func (a *Around) turn(ctx context.Context, store Store, d Decision, r parsedDeci
 	}
 	if !known {
 		if n := len(a.Before); n > 0 {
-			otherwise.Until = a.Before[n-1].Time.Add(time.Microsecond) // none of those before ended otherwise
+			otherwise, page = beyond(store, a.Before[n-1], otherwise, page) // none of those before ended otherwise
 		}
-		if a.Otherwise, err = a.one(ctx, store, otherwise, q.page(1, false)); err != nil {
+		if a.Otherwise, err = a.one(ctx, store, otherwise, page); err != nil {
 			return err
 		}
+		oldest := q.page(1, true)
 		if a.Otherwise != nil {
-			same.Since = a.Otherwise.Time
+			same, oldest = beyond(store, *a.Otherwise, same, oldest)
 		}
-		if a.First, err = a.one(ctx, store, same, q.page(1, true)); err != nil {
+		if a.First, err = a.one(ctx, store, same, oldest); err != nil {
 			return err
+		}
+		if a.First != nil && SpotOf(*a.First).Compare(SpotOf(d)) >= 0 {
+			a.First = nil // it is d itself, or d has left the store
 		}
 	}
 	input := r.whole.get("input")
@@ -263,7 +275,7 @@ func (a *Around) turn(ctx context.Context, store Store, d Decision, r parsedDeci
 		return nil
 	}
 	otherwise.Matches = append(slices.Clone(f.Matches), Match{In: "input", Value: text})
-	a.SameInput, err = a.one(ctx, store, otherwise, q.page(1, false))
+	a.SameInput, err = a.one(ctx, store, otherwise, page)
 	return err
 }
 
@@ -281,11 +293,11 @@ func (a *Around) turned(d Decision) bool {
 	return false
 }
 
-// lookThrough reads decisions one after another if columns do not tell how they ended.
-func (a *Around) lookThrough(ctx context.Context, store Store, d Decision, r parsedDecision, f Filter, q Question) error {
+// lookThrough reads decisions one after another, from a page on, if columns do not tell how they ended.
+func (a *Around) lookThrough(ctx context.Context, store Store, r parsedDecision, f Filter, page Page, q Question) error {
 	input := r.whole.get("input")
 	done := func() bool { return a.Otherwise != nil && (!q.SameInput || a.SameInput != nil || input == nil) }
-	page := q.page(heavyPage, false)
+	page.Limit = heavyPage
 	for range max(lookPages, lookBack/heavyPage) {
 		found, err := store.Search(ctx, f, page)
 		if err = a.parts.Pass(err); err != nil {

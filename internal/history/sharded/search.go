@@ -45,12 +45,16 @@ func parseCursor(text string) (c cursor, err error) {
 }
 
 // CursorAt implements [reader.Placing]. Each shard begins at the time of the decision. Those up to it are left out again.
+// Without a shard, each begins behind that identity: a time with many decisions would take many pages to leave out.
 func (s *Store) CursorAt(at reader.Spot, shard string, oldest bool) string {
 	from := reader.Spot{Time: at.Time} // before all of that time
 	if !oldest {
 		from.Time = from.Time.Add(time.Microsecond) // cursors have no finer one
 	}
 	c := cursor{Oldest: oldest, Last: &position{Time: at.Time, ID: at.ID}, After: make(map[string]string, len(s.shards))}
+	if shard == "" {
+		from, c.Last.Shard = at, len(s.shards)-1
+	}
 	for i, one := range s.shards {
 		if c.After[one.Name] = from.Cursor(oldest); one.Name == shard {
 			c.Last.Shard = i
