@@ -2,6 +2,7 @@ package lookup
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -209,6 +210,7 @@ type search struct {
 	// ranges are those that desks left in Kafka. They are read before the ledger, so letters that enter meanwhile are
 	// found there.
 	ranges []ledger.Surplus
+	more   bool // there are more than those in ranges
 	spools []spoolRead
 	// archived are decisions of archived days.
 	archived []reader.Decision
@@ -277,14 +279,19 @@ func (s *search) found(id string, f Found, body []byte) {
 // mostRanges limits the ranges; there is one for a client, a partition and an hour.
 const mostRanges = 20_000
 
-// surplus asks the ledger for the ranges that desks left in Kafka.
+// surplus asks the ledger for the ranges that desks left in Kafka. Ranges beyond [mostRanges] are a gap.
 func (s *search) surplus(ctx context.Context) {
 	if s.look.Book == nil {
 		return
 	}
+	const name = "dead letters that a desk left in Kafka"
 	var err error
-	if s.ranges, err = s.look.Book.Surplus(ctx, false, mostRanges); err != nil {
-		s.failed("dead letters that a desk left in Kafka", err)
+	if s.ranges, err = s.look.Book.Surplus(ctx, false, mostRanges+1); err != nil {
+		s.failed(name, err)
+	}
+	if s.more = len(s.ranges) > mostRanges; s.more {
+		s.ranges = s.ranges[:mostRanges]
+		s.missed(name, fmt.Sprintf("only the oldest %d ranges were read, and there are more", mostRanges))
 	}
 }
 

@@ -284,6 +284,31 @@ func TestFind_Left(t *testing.T) {
 	}
 }
 
+// TestFind_LeftInTooManyRanges: a letter in a range beyond the limit may be missed, and the answer says so.
+func TestFind_LeftInTooManyRanges(t *testing.T) {
+	t.Parallel()
+	const gap = "dead letters that a desk left in Kafka: only the oldest 20000 ranges were read, and there are more"
+	w := newWorld(t)
+	w.put("dlq", log("x", ""), first...)
+	w.put("parking-dlq", log("x", ""), first...)
+	w.put("parking-dlq", log("d-1", ""), first...)
+	w.committed["dlq"], w.committed["parking-dlq"] = 1, 2
+	w.left = slices.Repeat([]ledger.Surplus{{Topic: "dlq", Letters: 1, State: ledger.SurplusOpen}}, mostRanges)
+	if a := w.find(); !a.Nowhere() || !a.Complete() {
+		t.Errorf("as many as are read: found %v, not looked at %v", a.Found, a.NotLooked)
+	}
+	for _, topic := range []string{"parking-dlq", "dlq"} { // the letter is in the range that is not read, or there is none
+		w.left = append(w.left[:mostRanges:mostRanges], ledger.Surplus{Topic: topic, First: 1, Next: 1, Last: 1, Letters: 1, State: ledger.SurplusOpen})
+		a := w.find()
+		if !a.Nowhere() || a.Complete() || len(a.NotLooked) != 1 || a.NotLooked[0].String() != gap {
+			t.Errorf("%s: found %v, not looked at %v", topic, a.Found, a.NotLooked)
+		}
+		if slices.ContainsFunc(a.Looked, func(p Searched) bool { return strings.HasSuffix(p.Name, "that a desk has read and not entered") }) {
+			t.Errorf("%s: not all ranges of it are known: looked at %v", topic, a.Looked)
+		}
+	}
+}
+
 // TestFind_LeftEntersMeanwhile: a letter that enters during the lookup is found in the ledger or in Kafka, at any
 // time.
 func TestFind_LeftEntersMeanwhile(t *testing.T) {

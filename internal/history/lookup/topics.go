@@ -330,6 +330,7 @@ func (s *search) tell(p *part, limits Limits) {
 		s.missed(p.name, fmt.Sprintf("Kafka did not answer within %v", limits.Within))
 	case p.err != nil:
 		s.failed(p.name, p.err)
+	case p.upTo != nil && s.more: // the gap of the other ranges names this place
 	default:
 		s.looked(p.name, p.note())
 	}

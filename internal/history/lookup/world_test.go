@@ -79,9 +79,9 @@ func (w *world) Claims(context.Context, string, int) ([]ledger.Entry, error) {
 	return slices.Clone(w.letters), w.noLedger
 }
 
-func (w *world) Surplus(context.Context, bool, int) ([]ledger.Surplus, error) {
+func (w *world) Surplus(_ context.Context, _ bool, n int) ([]ledger.Surplus, error) {
 	w.moved("surplus")
-	return w.left, nil
+	return w.left[:min(n, len(w.left))], nil
 }
 
 func (w *world) CommittedNoted(_ context.Context, _, topic string) (done map[int32]int64, notes map[int32]string, err error) {
