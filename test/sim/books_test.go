@@ -160,7 +160,7 @@ func (w *world) lookIntoBooks(ev *evidence) *verify.Books {
 	}
 	b := &verify.Books{Proof: w.proof(), Read: map[string]map[int32]int64{}}
 	var err error
-	if b.Ranges, err = w.book.Surplus(context.Background(), true, 1000); err != nil {
+	if b.Ranges, err = w.book.Surplus(context.Background(), true, 0, 1000); err != nil {
 		panic(err) // it cannot fail
 	}
 	for _, topic := range []string{dead, exhausted} {

@@ -247,8 +247,8 @@ func (k desksBook) EnterSurplus(ctx context.Context, portion ledger.Portion, mos
 	return b.count, b.done, err
 }
 
-func (k desksBook) Surplus(ctx context.Context, all bool, n int) ([]ledger.Surplus, error) {
-	return asked(ctx, k.p, "Surplus", func() ([]ledger.Surplus, error) { return k.inner().Surplus(ctx, all, n) })
+func (k desksBook) Surplus(ctx context.Context, all bool, after int64, n int) ([]ledger.Surplus, error) {
+	return asked(ctx, k.p, "Surplus", func() ([]ledger.Surplus, error) { return k.inner().Surplus(ctx, all, after, n) })
 }
 
 func (k desksBook) SurplusSums(ctx context.Context) (ledger.SurplusSums, error) {
@@ -517,7 +517,7 @@ func (w *world) deskUnsettled() string {
 			}
 		}
 	}
-	open, err := w.book.Surplus(context.Background(), true, 1000)
+	open, err := w.book.Surplus(context.Background(), true, 0, 1000)
 	if err != nil {
 		panic(err) // it cannot fail
 	}

@@ -62,7 +62,7 @@ func (s *System) missing(ctx context.Context, ev *verify.Evidence, b *verify.Boo
 		}
 	}
 	var err error
-	if b.Ranges, err = ledgerdb.New(s.db.DB).Surplus(ctx, true, mostRanges); err != nil {
+	if b.Ranges, err = ledgerdb.New(s.db.DB).Surplus(ctx, true, 0, mostRanges); err != nil {
 		return err
 	}
 	known, err := ledgerdb.New(s.db.DB).Knows(ctx, traces)

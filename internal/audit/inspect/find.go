@@ -256,7 +256,7 @@ func (d *Decision) housed() bool {
 // letters asks the ledger for the dead letters that were found. A missing ledger, or a role that may not read it, is
 // not an error, because the places are known without it.
 func (s *System) letters(ctx context.Context, w *Whereabouts) {
-	ranges, err := ledgerdb.New(s.db.DB).Surplus(ctx, true, mostRanges) // before the ledger, so letters that enter meanwhile are found there
+	ranges, err := ledgerdb.New(s.db.DB).Surplus(ctx, true, 0, mostRanges) // before the ledger, so letters that enter meanwhile are found there
 	if err != nil {
 		ranges = nil
 	}

@@ -418,7 +418,10 @@ func (horizon) Look(context.Context, time.Time) []worker.HorizonLine {
 		{Topic: "decision-logs-parking", Error: "the brokers said " + marker}}
 }
 
-func (b *book) Surplus(context.Context, bool, int) ([]ledger.Surplus, error) { return b.left, b.err }
+func (b *book) Surplus(_ context.Context, _ bool, after int64, n int) ([]ledger.Surplus, error) {
+	ranges := slices.DeleteFunc(slices.Clone(b.left), func(r ledger.Surplus) bool { return r.ID <= after })
+	return ranges[:min(n, len(ranges))], b.err
+}
 
 func (b *book) OrderSurplus(context.Context, int64, ledger.Actor) error { return b.err }
 

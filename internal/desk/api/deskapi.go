@@ -80,7 +80,7 @@ type Book interface {
 	List(ctx context.Context, f ledger.Filter, p ledger.Page) (ledger.List, error)
 	Show(ctx context.Context, id string) (ledger.Entry, error)
 	Claims(ctx context.Context, decisionID string, n int) ([]ledger.Entry, error)
-	Surplus(ctx context.Context, all bool, n int) ([]ledger.Surplus, error)
+	Surplus(ctx context.Context, all bool, after int64, n int) ([]ledger.Surplus, error)
 	OrderSurplus(ctx context.Context, id int64, by ledger.Actor) error
 	Desks(ctx context.Context, within time.Duration) ([]string, error)
 	History(ctx context.Context, id string) ([]ledger.Audit, []ledger.Sending, error)

@@ -53,11 +53,13 @@ type SurplusRange struct {
 // SurplusList has the ranges.
 type SurplusList struct {
 	Ranges []SurplusRange `json:"ranges" nullable:"false"`
+	Next   string         `json:"next,omitempty" doc:"Give it as after to get the next page; it is missing on the last page"`
 }
 
 type surplusInput struct {
-	All   bool `query:"all" doc:"Also those that have ended, the newest first"`
-	Limit int  `query:"limit" minimum:"1" maximum:"1000" default:"1000"`
+	All   bool   `query:"all" doc:"Also those that have ended, the newest first"`
+	After string `query:"after" maxLength:"512" doc:"The next of the page before"`
+	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"1000"`
 }
 type surplusOutput struct{ Body SurplusList }
 
@@ -125,11 +127,16 @@ func (s *api) watchers(ctx context.Context, _ caller, in *watchersInput) (*watch
 }
 
 func (s *api) surplus(ctx context.Context, _ caller, in *surplusInput) (*surplusOutput, error) {
-	all, err := s.Book.Surplus(ctx, in.All, in.Limit)
+	after, err := ledger.NumberAfter(in.After)
 	if err != nil {
 		return nil, err
 	}
-	out := SurplusList{Ranges: []SurplusRange{}}
+	all, err := s.Book.Surplus(ctx, in.All, after, in.Limit+1)
+	if err != nil {
+		return nil, err
+	}
+	all, next := ledger.NextNumber(all, in.Limit, func(r ledger.Surplus) int64 { return r.ID })
+	out := SurplusList{Ranges: []SurplusRange{}, Next: next}
 	for _, r := range all {
 		out.Ranges = append(out.Ranges, SurplusRange{
 			ID: r.ID, Topic: r.Topic, Partition: r.Partition, Client: r.Client, Hour: r.Hour.UTC(), First: r.First, Last: r.Last, Next: r.Next, Letters: r.Letters, Entered: r.Entered,

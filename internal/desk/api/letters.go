@@ -29,6 +29,8 @@ type LetterList struct {
 	Next    string   `json:"next,omitempty" doc:"Give it as after to get the next page; it is missing on the last page"`
 	// Surplus is on the first page only.
 	Surplus []Surplus `json:"surplus,omitempty" doc:"On the first page: ranges of dead letters that a desk has read and left in Kafka, as their clients brought too many"`
+	// MoreSurplus is true if there are more ranges than those in Surplus.
+	MoreSurplus bool `json:"surplus_more,omitempty" doc:"There are more ranges than those in surplus, which are the oldest 1,000: GET /surplus lists all"`
 }
 
 // Surplus is a range of a dead-letter topic with dead letters of one client that are not in the ledger.
@@ -116,9 +118,12 @@ func (s *api) list(ctx context.Context, _ caller, in *listInput) (*listOutput, e
 	if in.After != "" {
 		return out, nil
 	}
-	left, err := s.Book.Surplus(ctx, false, mostSurplus)
+	left, err := s.Book.Surplus(ctx, false, 0, mostSurplus+1)
 	if err != nil {
 		return nil, err
+	}
+	if out.Body.MoreSurplus = len(left) > mostSurplus; out.Body.MoreSurplus {
+		left = left[:mostSurplus]
 	}
 	for i := range left {
 		if r := &left[i]; r.Open() > 0 {

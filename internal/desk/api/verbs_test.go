@@ -59,6 +59,48 @@ func TestList_Surplus(t *testing.T) {
 	}
 }
 
+// manyRanges are open ranges of one letter each.
+func manyRanges(n int) (all []ledger.Surplus) {
+	for i := range int64(n) {
+		all = append(all, ledger.Surplus{ID: i + 1, Topic: "decision-logs-dlq", First: i, Next: i, Last: i, Letters: 1, LeftAt: noon, State: ledger.SurplusOpen})
+	}
+	return all
+}
+
+// TestList_ManySurplusRanges: a list that has not all ranges says so.
+func TestList_ManySurplusRanges(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for n, more := range map[int]bool{1000: false, 1001: true} {
+		w.book.left = manyRanges(n)
+		a := w.ask(t, "viewer", "GET", "/dead-letters?limit=2", "")
+		var page api.LetterList
+		if a.into(t, &page); len(page.Surplus) != 1000 || page.MoreSurplus != more || strings.Contains(a.body, `"surplus_more":true`) != more {
+			t.Errorf("%d: %d ranges, more: %v", n, len(page.Surplus), page.MoreSurplus)
+		}
+	}
+}
+
+// TestSurplus_Pages: each page but the last names the next one.
+func TestSurplus_Pages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.book.left = manyRanges(1001)
+	for _, c := range []struct {
+		query string
+		n     int
+		next  string
+	}{{"", 1000, "1000"}, {"?after=1000", 1, ""}, {"?limit=500&after=500", 500, "1000"}, {"?limit=501&after=500", 501, ""}} {
+		var page api.SurplusList
+		if w.ask(t, "viewer", "GET", "/surplus"+c.query, "").into(t, &page); len(page.Ranges) != c.n || page.Next != c.next {
+			t.Errorf("%q: %d ranges, next is %q", c.query, len(page.Ranges), page.Next)
+		}
+	}
+	if a := w.ask(t, "viewer", "GET", "/surplus?after=x", ""); a.code != 422 {
+		t.Errorf("a page that is no number: %d", a.code)
+	}
+}
+
 func TestShow_NoPayload(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

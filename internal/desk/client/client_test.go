@@ -231,6 +231,9 @@ func TestErrors_OfTheDomain(t *testing.T) {
 	if _, err := page.Book().List(t.Context(), ledger.Filter{}, ledger.Page{After: "x"}); !errors.Is(err, ledger.ErrBadPage) {
 		t.Error(err)
 	}
+	if _, err := page.Book().Surplus(t.Context(), false, 7, 1); !errors.Is(err, ledger.ErrBadPage) { // a former desk has no pages
+		t.Error(err)
+	}
 }
 
 // A change by another name than that of the token is refused before anything is changed.
@@ -319,11 +322,11 @@ func TestProblem_MarkOfADesk(t *testing.T) {
 // TestLists_AskForTheirPage: a page of jobs or proposals is asked for by the number before it.
 func TestLists_AskForTheirPage(t *testing.T) {
 	t.Parallel()
-	asked := make(chan string, 2)
+	asked := make(chan string, 3)
 	c := served(t, func(w http.ResponseWriter, r *http.Request) {
 		asked <- r.URL.RequestURI()
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write([]byte(`{"jobs":[],"proposals":[]}`))
+		_, _ = w.Write([]byte(`{"jobs":[],"proposals":[],"ranges":[]}`))
 	})
 	letter := strings.Repeat("ab", 32)
 	if _, err := c.Book().ListJobs(t.Context(), 2417, 20); err != nil {
@@ -332,7 +335,10 @@ func TestLists_AskForTheirPage(t *testing.T) {
 	if _, err := c.Book().ListProposals(t.Context(), ledger.ProposalQuery{All: true, LetterID: letter, Before: 7}, 20); err != nil {
 		t.Error(err)
 	}
-	for _, want := range []string{"/api/v1/jobs?after=2417&limit=20", "/api/v1/proposals?after=7&all=true&dead_letter=" + letter + "&limit=20"} {
+	if _, err := c.Book().Surplus(t.Context(), true, 7, 1001); err != nil {
+		t.Error(err)
+	}
+	for _, want := range []string{"/api/v1/jobs?after=2417&limit=20", "/api/v1/proposals?after=7&all=true&dead_letter=" + letter + "&limit=20", "/api/v1/surplus?after=7&all=true&limit=1000"} {
 		if got := <-asked; got != want {
 			t.Errorf("%s, want %s", got, want)
 		}

@@ -130,15 +130,15 @@ func (c *Client) Backlog(ctx context.Context) (worker.Backlog, error) {
 
 var errUnknownBacklog = errors.New("the desk does not know what is not entered")
 
-// Surplus asks for ranges of dead letters that stay in Kafka.
-func (b Book) Surplus(ctx context.Context, all bool, n int) ([]ledger.Surplus, error) {
-	q := url.Values{"limit": {strconv.Itoa(min(n, 1000))}}
+// Surplus asks for ranges of dead letters that stay in Kafka, at most 1,000.
+func (b Book) Surplus(ctx context.Context, all bool, after int64, n int) ([]ledger.Surplus, error) {
+	q := numbered(after, min(n, 1000))
 	if all {
 		q.Set("all", flag)
 	}
 	var list api.SurplusList
 	if err := b.client.ask(ctx, get("/surplus", q), &list); err != nil {
-		return nil, older(err)
+		return nil, unpaged(older(err))
 	}
 	var out []ledger.Surplus
 	for _, r := range list.Ranges {

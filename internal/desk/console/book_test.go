@@ -30,6 +30,7 @@ type book struct {
 	away        atomic.Pointer[error] // of Report; nil: it answers
 	slow        atomic.Int64          // nanoseconds of Report
 	proposals   []ledger.Proposal
+	left        []ledger.Surplus
 	unlisted    error // of a list of proposals
 }
 
@@ -102,8 +103,11 @@ func (b *book) Show(_ context.Context, id string) (ledger.Entry, error) {
 	return *e, nil
 }
 
-func (b *book) Claims(context.Context, string, int) ([]ledger.Entry, error)  { return nil, nil }
-func (b *book) Surplus(context.Context, bool, int) ([]ledger.Surplus, error) { return nil, nil }
+func (b *book) Claims(context.Context, string, int) ([]ledger.Entry, error) { return nil, nil }
+
+func (b *book) Surplus(_ context.Context, _ bool, _ int64, n int) ([]ledger.Surplus, error) {
+	return b.left[:min(n, len(b.left))], nil
+}
 
 func (b *book) History(_ context.Context, id string) ([]ledger.Audit, []ledger.Sending, error) {
 	return []ledger.Audit{{At: noon, Act: ledger.Entered, To: ledger.Pending, By: "docket desk", Why: "read from its dead-letter topic"}}, nil, nil

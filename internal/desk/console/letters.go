@@ -28,6 +28,8 @@ type lettersPage struct {
 	Open    int64
 	Jobs    []api.Job
 	Surplus []api.Surplus
+	// MoreSurplus says that there are more than those in Surplus.
+	MoreSurplus bool
 	// The pages of its three lists.
 	GroupPages, JobPages, ProposalPages listPages
 }
@@ -101,7 +103,8 @@ func (c *Console) deadLetters(in *request) (page, error) {
 		return page{}, err
 	}
 	body.Waiting, body.ProposalPages = waiting.Proposals, pagesOf(in, afterProposal, waiting.Next, "#proposals")
-	body.Jobs, body.JobPages, body.Surplus = jobs.Jobs, pagesOf(in, afterJob, jobs.Next, "#jobs"), first.Surplus
+	body.Jobs, body.JobPages = jobs.Jobs, pagesOf(in, afterJob, jobs.Next, "#jobs")
+	body.Surplus, body.MoreSurplus = first.Surplus, first.MoreSurplus
 	return page{name: "letters", title: "Dead letters", body: body}, nil
 }
 

@@ -137,6 +137,18 @@ func TestResolve_WithANote(t *testing.T) {
 	}
 }
 
+func TestDeadLetters_LeftInKafka(t *testing.T) {
+	t.Parallel()
+	const all, more = "offsets 999 to 999, of edge-7", "<code>docket dlq surplus</code> lists all"
+	for n, wanted := range map[int][]string{0: {"!Some are not in the ledger", "!" + more}, 1000: {all, "!" + more}, 1001: {all, more}} {
+		w := newWorld(t)
+		for i := range int64(n) {
+			w.book.left = append(w.book.left, ledger.Surplus{ID: i + 1, Topic: "decision-logs-dlq", Client: "edge-7", First: i, Next: i, Last: i, Letters: 1, LeftAt: noon, State: ledger.SurplusOpen})
+		}
+		wants(t, w.as(t, "viewer").get(t, "/dead-letters"), http.StatusOK, wanted...)
+	}
+}
+
 func TestJob_StoppedAndResumed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

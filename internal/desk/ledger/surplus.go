@@ -97,8 +97,9 @@ type Passed struct {
 // Growth limits how many letters of a client enter the ledger in an hour. A ledger without a limit makes no surplus,
 // but may still have some from before.
 type Growth interface {
-	// Surplus lists at most n ranges: the open ones, oldest first, or all, newest first.
-	Surplus(ctx context.Context, all bool, n int) ([]Surplus, error)
+	// Surplus lists at most n ranges: the open ones, oldest first, or all, newest first. After the range with the id
+	// after; 0: from the first.
+	Surplus(ctx context.Context, all bool, after int64, n int) ([]Surplus, error)
 	// SurplusSums sums up all ranges.
 	SurplusSums(ctx context.Context) (SurplusSums, error)
 	// EnterSurplus enters letters of a range and moves it on, in one transaction: up to To, or up to the first letter

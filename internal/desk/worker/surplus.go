@@ -108,7 +108,7 @@ func (s *Surplus) turn(ctx context.Context) error {
 // follow goes through the open ranges if it is this desk's turn: first those that Kafka deletes soon, then the
 // oldest. A failure in one range does not stop the others.
 func (s *Surplus) follow(ctx context.Context) error {
-	ranges, err := s.book.Surplus(ctx, false, mostRanges)
+	ranges, err := s.book.Surplus(ctx, false, 0, mostRanges)
 	if err != nil || len(ranges) == 0 {
 		return err
 	}

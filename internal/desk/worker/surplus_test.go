@@ -144,7 +144,7 @@ func (f *flood) want(entered int, ranges ...string) {
 	if err != nil || len(p.Letters) != entered {
 		f.t.Errorf("%d letters in the ledger, %v; want %d", len(p.Letters), err, entered)
 	}
-	all, err := f.book.Surplus(f.t.Context(), true, 100)
+	all, err := f.book.Surplus(f.t.Context(), true, 0, 100)
 	var got []string
 	for i := len(all) - 1; i >= 0; i-- {
 		s := &all[i]
@@ -465,7 +465,7 @@ func TestSurplus_TwoDesks(t *testing.T) {
 	if err := w.ask(t.Context(), "dlq"); err != nil {
 		t.Fatal(err)
 	}
-	open, err := f.book.Surplus(t.Context(), false, 10)
+	open, err := f.book.Surplus(t.Context(), false, 0, 10)
 	if err != nil || len(open) != 1 {
 		t.Fatal(open, err)
 	}

@@ -34,7 +34,7 @@ type Book interface {
 	// Claims returns the letters whose value claims a decision_id, at most n, newest failure first.
 	Claims(ctx context.Context, decisionID string, n int) ([]ledger.Entry, error)
 	// Surplus lists the open ranges of the dead-letter topics that a desk has read and not entered, at most n.
-	Surplus(ctx context.Context, all bool, n int) ([]ledger.Surplus, error)
+	Surplus(ctx context.Context, all bool, after int64, n int) ([]ledger.Surplus, error)
 }
 
 // Limits limit a lookup. Zero values mean [DefaultLimits].
@@ -286,7 +286,7 @@ func (s *search) surplus(ctx context.Context) {
 	}
 	const name = "dead letters that a desk left in Kafka"
 	var err error
-	if s.ranges, err = s.look.Book.Surplus(ctx, false, mostRanges+1); err != nil {
+	if s.ranges, err = s.look.Book.Surplus(ctx, false, 0, mostRanges+1); err != nil {
 		s.failed(name, err)
 	}
 	if s.more = len(s.ranges) > mostRanges; s.more {

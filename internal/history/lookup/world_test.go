@@ -79,7 +79,7 @@ func (w *world) Claims(context.Context, string, int) ([]ledger.Entry, error) {
 	return slices.Clone(w.letters), w.noLedger
 }
 
-func (w *world) Surplus(_ context.Context, _ bool, n int) ([]ledger.Surplus, error) {
+func (w *world) Surplus(_ context.Context, _ bool, _ int64, n int) ([]ledger.Surplus, error) {
 	w.moved("surplus")
 	return w.left[:min(n, len(w.left))], nil
 }

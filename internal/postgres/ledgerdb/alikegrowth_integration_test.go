@@ -28,8 +28,8 @@ func hourSQL(hour time.Time) string {
 
 // ranges are those of both, in the order in which they were made.
 func (a *alike) ranges(t *rapid.T) (tables, model []ledger.Surplus) {
-	tables, err := a.d.Surplus(context.Background(), true, 1000)
-	model, errOfModel := a.model.Surplus(context.Background(), true, 1000)
+	tables, err := a.d.Surplus(context.Background(), true, 0, 1000)
+	model, errOfModel := a.model.Surplus(context.Background(), true, 0, 1000)
 	if err != nil || errOfModel != nil {
 		t.Fatal(err, errOfModel)
 	}

@@ -110,7 +110,7 @@ func TestGrants_RolesOfTheDesk(t *testing.T) {
 	must("remove", err)
 	n, err := l.Bounded(1).Enter(ctx, []ledger.Letter{letter(11, "11"), letter(12, "12"), letter(13, "13")}, atMost, ann)
 	must("enter with a bound", err)
-	open1, err := l.Surplus(ctx, false, 10)
+	open1, err := l.Surplus(ctx, false, 0, 10)
 	must("list what was left", err)
 	if n.New != 1 || n.Left != 2 || len(open1) != 1 {
 		t.Fatalf("%+v, %+v", n, open1)
@@ -158,7 +158,7 @@ func looks(t *testing.T, l interface {
 	_, err7 := l.ListJobs(ctx, 0, 10)
 	_, err8 := l.Proof(ctx, time.Time{}, 100)
 	_, err9 := l.Knows(ctx, []ledger.Trace{{ID: list.Entries[0].ID}})
-	_, err10 := l.Surplus(ctx, true, 10)
+	_, err10 := l.Surplus(ctx, true, 0, 10)
 	_, err11 := l.SurplusSums(ctx)
 	if err := errors.Join(err10, err11, err1, err2, err3, err4, err5, err6, err7, err8, err9); err != nil {
 		t.Error(err)

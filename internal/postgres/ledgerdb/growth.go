@@ -179,15 +179,16 @@ const (
 	surplusSQL = `SELECT s.surplus_id, s.topic, s.partition, s.client, s.hour, s.first_offset, s.last_offset, s.next_offset, s.letters, s.entered, s.archived, s.lost,
 		s.first_at, s.last_at, s.left_at, s.state, s.closed_at, coalesce(s.archived_from, 0), coalesce(s.archived_in, ''), coalesce(s.ordered_by, ''), coalesce(s.ordered_why, ''), s.ordered_at,
 		coalesce((SELECT g.entered FROM dead_letter_growth g WHERE g.client = s.client AND g.hour = dead_letters_hour()), 0)
-	  FROM dead_letter_surplus s WHERE $1::boolean OR s.state = 'open' ORDER BY CASE WHEN $1::boolean THEN -s.surplus_id ELSE s.surplus_id END LIMIT $2::int`
+	  FROM dead_letter_surplus s WHERE CASE WHEN $1::boolean THEN $2::bigint = 0 OR s.surplus_id < $2::bigint ELSE s.state = 'open' AND s.surplus_id > $2::bigint END
+	  ORDER BY CASE WHEN $1::boolean THEN -s.surplus_id ELSE s.surplus_id END LIMIT $3::int`
 
 	surplusSumsSQL = `SELECT coalesce(sum(greatest(letters - entered, 0)) FILTER (WHERE state = 'open'), 0)::bigint, coalesce(sum(entered), 0)::bigint, coalesce(sum(archived), 0)::bigint,
 		coalesce(sum(lost) FILTER (WHERE closed_at > now() - interval '1 day'), 0)::bigint, min(left_at) FILTER (WHERE state = 'open') FROM dead_letter_surplus`
 )
 
 // Surplus implements [ledger.Growth].
-func (l *Ledger) Surplus(ctx context.Context, all bool, n int) (ranges []ledger.Surplus, err error) {
-	err = l.atOnce(ctx, "list dead letters that were left", func(b *pgx.Batch) { b.Queue(surplusSQL, all, n) }, func(answers pgx.BatchResults) error {
+func (l *Ledger) Surplus(ctx context.Context, all bool, after int64, n int) (ranges []ledger.Surplus, err error) {
+	err = l.atOnce(ctx, "list dead letters that were left", func(b *pgx.Batch) { b.Queue(surplusSQL, all, after, n) }, func(answers pgx.BatchResults) error {
 		rows, err := answers.Query()
 		if err != nil {
 			return err

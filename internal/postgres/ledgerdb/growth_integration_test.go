@@ -66,7 +66,7 @@ func (d *ledgerDB) late(id int64, anyway bool, letters ...ledger.Letter) (ledger
 
 func (d *ledgerDB) tryLate(id int64, anyway bool, letters ...ledger.Letter) (ledger.EnteredCount, ledger.Passed, error) {
 	d.T.Helper()
-	all, err := d.Surplus(d.T.Context(), true, 100)
+	all, err := d.Surplus(d.T.Context(), true, 0, 100)
 	if err != nil {
 		d.T.Fatal(err)
 	}
@@ -244,9 +244,37 @@ func TestBounded_Order(t *testing.T) {
 		t.Error("without a reason")
 	}
 	same(t, d.Text(`SELECT concat_ws(' ', ordered_by, ordered_why, ordered_login = session_user, ordered_at IS NOT NULL) FROM dead_letter_surplus`), "mara now t t")
-	all, err := d.Surplus(t.Context(), false, 10)
+	all, err := d.Surplus(t.Context(), false, 0, 10)
 	if err != nil || len(all) != 1 || all[0].OrderedBy != "mara" || all[0].Growth != 1 || all[0].Open() != 2 {
 		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+// TestSurplus_Pages: each page continues after the last range of the one before.
+func TestSurplus_Pages(t *testing.T) {
+	t.Parallel()
+	d, _ := bounded(t, 1)
+	for i, client := range []string{"a", "b", "c", "e"} {
+		d.Entered(ofMany(client, 1+2*int64(i), 2)...)
+	}
+	d.Exec(t, `UPDATE dead_letter_surplus SET state = 'lost', closed_at = now(), next_offset = last_offset + 1, lost = letters WHERE surplus_id = 2`)
+	for _, c := range []struct {
+		all   bool
+		after int64
+		n     int
+		want  []int64
+	}{
+		{false, 0, 2, []int64{1, 3}}, {false, 3, 2, []int64{4}}, {false, 2, 1, []int64{3}}, {false, 4, 2, nil},
+		{true, 0, 3, []int64{4, 3, 2}}, {true, 2, 3, []int64{1}}, {true, 1, 3, nil},
+	} {
+		page, err := d.Surplus(t.Context(), c.all, c.after, c.n)
+		var got []int64
+		for i := range page {
+			got = append(got, page[i].ID)
+		}
+		if err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%+v: %v, %v", c, got, err)
+		}
 	}
 }
 
@@ -325,7 +353,7 @@ func TestBounded_MigrationGrants(t *testing.T) {
 		t.Fatal(n, err)
 	}
 	r := ledgerdb.New(open(t, reader, 0).DB)
-	if all, err := r.Surplus(t.Context(), true, 10); err != nil || len(all) != 1 {
+	if all, err := r.Surplus(t.Context(), true, 0, 10); err != nil || len(all) != 1 {
 		t.Fatal(all, err)
 	}
 	if err := r.TrimSurplus(t.Context()); err == nil {

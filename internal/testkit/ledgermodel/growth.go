@@ -122,7 +122,7 @@ func (g *growth) open(id int64) *ledger.Surplus {
 }
 
 // Surplus implements [ledger.Growth].
-func (b *Book) Surplus(ctx context.Context, all bool, n int) (ranges []ledger.Surplus, err error) {
+func (b *Book) Surplus(ctx context.Context, all bool, after int64, n int) (ranges []ledger.Surplus, err error) {
 	_, end, err := b.begin(ctx)
 	if err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ func (b *Book) Surplus(ctx context.Context, all bool, n int) (ranges []ledger.Su
 	defer end()
 	b.growth.now()
 	for _, s := range b.growth.ranges {
-		if all || s.State == ledger.SurplusOpen {
+		if all && (after == 0 || s.ID < after) || !all && s.State == ledger.SurplusOpen && s.ID > after {
 			one := *s
 			one.Growth = int64(b.growth.counts[s.Client])
 			ranges = append(ranges, one)

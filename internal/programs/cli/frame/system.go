@@ -89,6 +89,6 @@ type Book interface {
 	ResumeJob(ctx context.Context, id int64, by ledger.Actor) (ledger.Job, error)
 	Desks(ctx context.Context, within time.Duration) ([]string, error)
 	Remembered(ctx context.Context, name string) (text string, at time.Time, err error)
-	Surplus(ctx context.Context, all bool, n int) ([]ledger.Surplus, error)
+	Surplus(ctx context.Context, all bool, after int64, n int) ([]ledger.Surplus, error)
 	OrderSurplus(ctx context.Context, id int64, by ledger.Actor) error
 }

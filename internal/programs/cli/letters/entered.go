@@ -23,7 +23,9 @@ type jsonLedger struct {
 	Lost       *int64 `json:"lost"`        // dead letters that were deleted before a desk entered them; null: not known
 	// Surplus are ranges of dead letters that a desk has read and left in Kafka.
 	Surplus []jsonSurplus `json:"surplus,omitempty"`
-	Note    string        `json:"note"` // the same for people; empty: a desk is running and nothing is missing
+	// MoreSurplus says that there are more ranges than those in Surplus, or that a desk of an earlier release does not know.
+	MoreSurplus bool   `json:"surplus_more,omitempty"`
+	Note        string `json:"note"` // the same for people; empty: a desk is running and nothing is missing
 }
 
 // beside asks, while a list is read, whether a desk is running and which dead letters it has not entered. The answer comes within
@@ -40,8 +42,8 @@ func beside(ctx context.Context, call frame.Call) (answer func(empty bool) jsonL
 			n := len(desks)
 			l.Desks = &n
 		}
-		if ranges, err := call.Sys.Book.Surplus(ctx, false, mostSurplus); err == nil {
-			left = ranges
+		if ranges, _, more, err := pageOf(ctx, call.Sys.Book, false, 0); err == nil {
+			left, l.MoreSurplus = ranges, more
 			for _, r := range ranges {
 				l.Surplus = append(l.Surplus, surplusOf(r))
 			}
@@ -58,7 +60,7 @@ func beside(ctx context.Context, call frame.Call) (answer func(empty bool) jsonL
 		<-asked
 		cancel()
 		l.Note = noted(l, backlog, empty)
-		if note := leftOut(left); note != "" {
+		if note := leftOut(left, l.MoreSurplus); note != "" {
 			l.Note = strings.TrimPrefix(l.Note+"; "+note, "; ")
 		}
 		return l

@@ -16,7 +16,7 @@ import (
 	"docket/internal/programs/cli/term"
 )
 
-// mostSurplus is how many ranges are shown.
+// mostSurplus is how many ranges are shown at once.
 const mostSurplus = 1000
 
 // surplus is docket dlq surplus.
@@ -24,6 +24,7 @@ type surplus struct {
 	frame.Call
 	frame.Signature
 	all   bool
+	after string
 	enter []int
 }
 
@@ -43,6 +44,7 @@ func Surplus(call frame.Call) *cobra.Command {
 	}
 	flags := c.Flags()
 	flags.BoolVar(&u.all, "all", false, "list ranges that have ended too, newest first: entered, archived, lost")
+	flags.StringVar(&u.after, "after", "", "continue after `CURSOR`, printed as next by the page before")
 	flags.IntSliceVar(&u.enter, "enter", nil, "enter this `RANGE` now, whatever its client brought; can be repeated")
 	u.Declare(flags, "why you do this: `TEXT` (required with --enter)")
 	frame.Usage(c, []string{"DOCKET_DATABASE_URL"}, "listed, also if there is none; with --enter: a desk enters all of them", "with --enter: at least one is not open, or was ordered before; or the command failed")
@@ -51,7 +53,11 @@ func Surplus(call frame.Call) *cobra.Command {
 			if u.Reason != "" || u.Operator != "" {
 				return nil, frame.Misuse("--operator and --reason need --enter")
 			}
-			return u.listed, nil
+			after, err := frame.NumberAfter(u.after)
+			return func(ctx context.Context) error { return u.listed(ctx, after) }, err
+		}
+		if u.after != "" {
+			return nil, frame.Misuse("--after lists; it does not go with --enter")
 		}
 		by, err := u.Actor(u.Signature, "")
 		return func(ctx context.Context) error { return u.ordered(ctx, by) }, err
@@ -89,13 +95,36 @@ func surplusOf(r ledger.Surplus) jsonSurplus {
 	}
 }
 
-func (u *surplus) listed(ctx context.Context) error {
-	ranges, err := u.Sys.Book.Surplus(ctx, u.all, mostSurplus)
+// pageOf asks for a page of ranges. more says that others follow, or that a desk without pages does not know.
+func pageOf(ctx context.Context, book frame.Book, all bool, after int64) (ranges []ledger.Surplus, next string, more bool, err error) {
+	unpaged := false
+	ranges, next, err = frame.Numbered(func(after int64, n int) ([]ledger.Surplus, error) {
+		page, err := book.Surplus(ctx, all, after, n)
+		unpaged = errors.Is(err, ledger.ErrBadPage)
+		return page, err
+	}, after, mostSurplus, func(r ledger.Surplus) int64 { return r.ID })
+	return ranges, next, next != "" || unpaged, err
+}
+
+// counted is a count of things, which is a lower bound where not all of them were seen.
+func counted(n int64, thing string, more bool) string {
+	if more {
+		return "at least " + term.Counted(n, thing)
+	}
+	return term.Counted(n, thing)
+}
+
+func (u *surplus) listed(ctx context.Context, after int64) error {
+	ranges, next, more, err := pageOf(ctx, u.Sys.Book, u.all, after)
 	if err != nil {
 		return err // it names the act
 	}
 	if u.AsJSON {
-		u.Print(frame.ListOf(ranges, "", surplusOf))
+		u.Print(frame.ListOf(ranges, next, surplusOf))
+		return nil
+	}
+	if len(ranges) == 0 && after > 0 {
+		u.Tell("no more ranges\n")
 		return nil
 	}
 	if len(ranges) == 0 {
@@ -119,7 +148,9 @@ func (u *surplus) listed(ctx context.Context) error {
 		})
 	}
 	u.Table(columns, rows, "")
-	u.Tell("%s, %s in Kafka and not in the ledger\n", term.Counted(int64(len(ranges)), "range"), term.Counted(open, "dead letter"))
+	more = more || after > 0
+	u.Tell("%s, %s in Kafka and not in the ledger\n", counted(int64(len(ranges)), "range", more), counted(open, "dead letter", more))
+	u.NextPage(len(ranges), next)
 	return nil
 }
 
@@ -164,8 +195,8 @@ func (u *surplus) ordered(ctx context.Context, by ledger.Actor) error {
 	return nil
 }
 
-// leftOut lists the clients with dead letters in Kafka alone; empty: there are none.
-func leftOut(ranges []ledger.Surplus) string {
+// leftOut lists the clients with dead letters in Kafka alone; empty: there are none. more says that there may be more ranges.
+func leftOut(ranges []ledger.Surplus, more bool) string {
 	type of struct {
 		letters, ranges int64
 		place           string
@@ -185,7 +216,7 @@ func leftOut(ranges []ledger.Surplus) string {
 		}
 		o.letters, o.ranges, o.place = o.letters+r.Open(), o.ranges+1, fmt.Sprintf("%s/%d/%d..%d", r.Topic, r.Partition, r.Next, r.Last)
 	}
-	if len(clients) == 0 {
+	if len(clients) == 0 && !more {
 		return ""
 	}
 	slices.Sort(clients)
@@ -193,14 +224,17 @@ func leftOut(ranges []ledger.Surplus) string {
 	var parts []string
 	for i, client := range clients {
 		if i == named {
-			parts = append(parts, term.Counted(int64(len(clients)-named), "more client"))
+			parts = append(parts, counted(int64(len(clients)-named), "more client", more))
 			break
 		}
 		o := by[client]
 		if o.ranges > 1 {
-			o.place = term.Counted(o.ranges, "range")
+			o.place = counted(o.ranges, "range", more)
 		}
-		parts = append(parts, fmt.Sprintf("%s of %s (in Kafka: %s)", term.Counted(o.letters, "dead letter"), term.Brief(clientName(client)), term.Brief(o.place)))
+		parts = append(parts, fmt.Sprintf("%s of %s (in Kafka: %s)", counted(o.letters, "dead letter", more), term.Brief(clientName(client)), term.Brief(o.place)))
+	}
+	if more {
+		parts = append(parts, "more in other ranges")
 	}
 	return "not entered, as their clients brought too many: " + strings.Join(parts, ", ") + "; see docket dlq surplus"
 }

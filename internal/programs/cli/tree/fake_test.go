@@ -30,6 +30,7 @@ type book struct {
 	jobs    []ledger.Job
 	desks   []string
 	surplus []ledger.Surplus
+	former  bool // it has no pages of ranges
 
 	remembers string // the note of the archive
 	fails     error  // of every read, where it is set
@@ -531,10 +532,15 @@ func (b *book) Remembered(context.Context, string) (string, time.Time, error) {
 	return b.remembers, now.Add(-3 * time.Minute), b.fails
 }
 
-func (b *book) Surplus(_ context.Context, all bool, n int) ([]ledger.Surplus, error) {
+func (b *book) Surplus(_ context.Context, all bool, after int64, n int) ([]ledger.Surplus, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	ranges := slices.DeleteFunc(slices.Clone(b.surplus), func(r ledger.Surplus) bool { return !all && r.State != ledger.SurplusOpen })
+	if b.former && after > 0 {
+		return nil, ledger.ErrBadPage
+	}
+	ranges := slices.DeleteFunc(slices.Clone(b.surplus), func(r ledger.Surplus) bool {
+		return !all && (r.State != ledger.SurplusOpen || r.ID <= after) || all && after > 0 && r.ID >= after
+	})
 	if all {
 		slices.Reverse(ranges)
 	}
