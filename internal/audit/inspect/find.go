@@ -476,6 +476,11 @@ func (r *Record) only(q Query) {
 	})
 }
 
+// saw reports whether a spool is on this host.
+func saw(ev *verify.Evidence, dir string) bool {
+	return slices.ContainsFunc(ev.Spool, func(d verify.SpoolDir) bool { return d.Dir == strings.TrimSuffix(dir, "/") })
+}
+
 // looked lists the searched places.
 func (s *System) looked(ev *verify.Evidence, r Record, from time.Time) []string {
 	var all []string
@@ -486,7 +491,7 @@ func (s *System) looked(ev *verify.Evidence, r Record, from time.Time) []string 
 		all = append(all, fmt.Sprintf("%s since %s", t.name, from.Add(-margin).UTC().Format(time.RFC3339)))
 	}
 	for _, dir := range s.spools {
-		if slices.ContainsFunc(ev.Spool, func(d verify.SpoolDir) bool { return d.Dir == strings.TrimSuffix(dir, "/") }) {
+		if saw(ev, dir) {
 			all = append(all, "spool "+dir)
 		} else {
 			all = append(all, "spool "+dir+", which is not on this host")

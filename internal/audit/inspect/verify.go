@@ -392,7 +392,7 @@ func (a *audit) whole() {
 	r.Merge(a.result.Summary)
 	a.result.Summary = r
 	for _, dir := range a.sys.spools {
-		if !slices.ContainsFunc(a.ev.Spool, func(d verify.SpoolDir) bool { return d.Dir == dir }) {
+		if !saw(a.ev, dir) {
 			a.result.Elsewhere = append(a.result.Elsewhere, "spool "+dir+" is not there; records in the spools of other hosts are not seen from here")
 		}
 	}
