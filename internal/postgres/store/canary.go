@@ -96,7 +96,7 @@ func (c *canary) row(at time.Time, n int) pipeline.Row {
 	}
 	log.Raw = c.renamed(&log)
 	return pipeline.Row{
-		Log: &log, Topic: c.topic, Partition: c.partition, Offset: ProbeOffset + int64(n), UploadedBy: c.uploader,
+		Log: &log, Topic: c.topic, Partition: c.partition, Offset: ProbeOffset, Index: n, UploadedBy: c.uploader,
 	}
 }
 
