@@ -97,20 +97,28 @@ func (st *Store) probeOffered(own bool, settled func(*canary, time.Time) bool, r
 	return *refused
 }
 
-// isTaken reports whether a unique index refused a row: another row has its values. That says nothing of the table.
+// isTaken reports whether a row was refused because of another row: by a unique index or an exclusion constraint. That
+// says nothing of the table.
 func isTaken(err error) bool {
 	s, ok := db.AsServerError(err)
-	return ok && s.SQLState() == pgerrcode.UniqueViolation
+	return ok && (s.SQLState() == pgerrcode.UniqueViolation || s.SQLState() == pgerrcode.ExclusionViolation)
+}
+
+// ofTheRows reports whether a constraint of any kind refused rows, or their values were at fault.
+func ofTheRows(err error) bool {
+	s, ok := db.AsServerError(err)
+	return ok && (pgerrcode.IsIntegrityConstraintViolation(s.SQLState()) || errclass.Classify(err).Class == errclass.Data)
 }
 
 // probeRow stores a good row of that time, and takes it back. After a disk was found full it stores many.
 func (st *Store) probeRow(ctx context.Context, pg *pgconn.PgConn, c *canary, at time.Time) error {
 	if st.FoundFull() {
 		err := st.probeRows(ctx, pg, c, at, wideProbe)
-		if !isTaken(err) || pg.IsClosed() {
+		if !ofTheRows(err) || pg.IsClosed() {
 			return err
 		}
-		// A unique index has room for one of them. If the disk is full all the same, the next write says so.
+		// Users' constraints may have room for one of them, or for its number alone. If the disk is full all the same, the
+		// next write says so.
 	}
 	return st.probeRows(ctx, pg, c, at, 1)
 }

@@ -188,19 +188,24 @@ func TestProbe_UsersCheck(t *testing.T) {
 
 // A disk was full once, so a probe stores many copies of a good row. They do not stand in each other's way, nor in that of
 // the row itself.
-func TestProbe_UsersUniqueIndexAfterAFullDisk(t *testing.T) {
+func TestProbe_UsersConstraintAfterAFullDisk(t *testing.T) {
 	t.Parallel()
-	for name, index := range map[string]string{
-		"places":    `(source_topic, source_partition, source_offset, source_index)`,
-		"numbers":   `(opa_id, req_id)`,
-		"in raw":    `((raw->'labels'->>'id'), (raw->>'req_id'))`,
-		"of a path": `(path, (raw->>'decision_id'))`,
-		"a moment":  `(ts, path)`, // no two copies fit
+	const unique, constraint = `CREATE UNIQUE INDEX once ON decision_logs `, `ALTER TABLE decision_logs ADD CONSTRAINT ours `
+	for name, ddl := range map[string]string{
+		"places":                unique + `(source_topic, source_partition, source_offset, source_index)`,
+		"numbers":               unique + `(opa_id, req_id)`,
+		"in raw":                unique + `((raw->'labels'->>'id'), (raw->>'req_id'))`,
+		"of a path":             unique + `(path, (raw->>'decision_id'))`,
+		"a moment":              unique + `(ts, path)`, // no two copies fit
+		"a moment, excluded":    constraint + `EXCLUDE (ts WITH =, path WITH =)`,
+		"numbers, excluded":     constraint + `EXCLUDE (opa_id WITH =, req_id WITH =)`,
+		"numbers with a bound":  constraint + `CHECK (req_id BETWEEN 1 AND 100)`,
+		"numbers of a register": `CREATE TABLE register (n bigint PRIMARY KEY); INSERT INTO register VALUES (1), (2); ` + constraint + `FOREIGN KEY (req_id) REFERENCES register`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := pgtest.NewPlain(t)
-			d.Exec(t, `CREATE UNIQUE INDEX once ON decision_logs `+index)
+			d.Exec(t, ddl)
 			db := open(t, d.URL, time.Minute)
 			numbered := func(n int) pipeline.Row {
 				r := row(fmt.Sprint("a", n), noon.Add(time.Duration(n)*time.Second), fmt.Sprintf(`{"req_id":%d,"labels":{"id":"opa-1"}}`, n))
@@ -242,19 +247,26 @@ func TestProbe_ManyRowsFindRoom(t *testing.T) {
 	same(t, db.FoundFull(), false)
 }
 
-// The users' CHECK refuses the row that is made up, and their unique index a copy of a stored one. One bad record among good
+// The users' CHECK refuses the row that is made up, and another constraint a copy of a stored one. One bad record among good
 // ones is found all the same.
 func TestProbe_UsersCheckAndUniqueIndex(t *testing.T) {
 	t.Parallel()
-	d := pgtest.NewPlain(t)
-	d.Exec(t, `CREATE UNIQUE INDEX once ON decision_logs (opa_id, req_id);
-		ALTER TABLE decision_logs ADD CONSTRAINT shops CHECK (path LIKE 'shop/%' AND req_id = (raw->>'req_id')::bigint)`)
-	of := func(offset int64, id, path string) *kgo.Record {
-		return sourceRecord(offset, event(id, midday, map[string]any{"req_id": offset + 10, "path": path, "labels": map[string]any{"id": "opa-1"}}))
+	for name, apart := range map[string]string{
+		"unique":   `CREATE UNIQUE INDEX once ON decision_logs (opa_id, req_id)`,
+		"excluded": `ALTER TABLE decision_logs ADD CONSTRAINT once EXCLUDE (opa_id WITH =, req_id WITH =)`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := pgtest.NewPlain(t)
+			d.Exec(t, apart+`; ALTER TABLE decision_logs ADD CONSTRAINT shops CHECK (path LIKE 'shop/%' AND req_id = (raw->>'req_id')::bigint)`)
+			of := func(offset int64, id, path string) *kgo.Record {
+				return sourceRecord(offset, event(id, midday, map[string]any{"req_id": offset + 10, "path": path, "labels": map[string]any{"id": "opa-1"}}))
+			}
+			c := carry(t, open(t, d.URL, time.Minute), false, 1,
+				[]*kgo.Record{of(1, "a", "shop/allow"), of(2, "b", "shop/allow")},
+				[]*kgo.Record{of(3, "c", "shop/allow"), of(4, "bad", "bank/allow"), of(5, "d", "shop/allow")})
+			same(t, len(c.holds), 0)
+			same(t, c.homes, []string{"1 row", "2 row", "3 row", "4 dead_letter 23514", "5 row"})
+		})
 	}
-	c := carry(t, open(t, d.URL, time.Minute), false, 1,
-		[]*kgo.Record{of(1, "a", "shop/allow"), of(2, "b", "shop/allow")},
-		[]*kgo.Record{of(3, "c", "shop/allow"), of(4, "bad", "bank/allow"), of(5, "d", "shop/allow")})
-	same(t, len(c.holds), 0)
-	same(t, c.homes, []string{"1 row", "2 row", "3 row", "4 dead_letter 23514", "5 row"})
 }
