@@ -7,18 +7,70 @@ import (
 	"time"
 )
 
-// history remembers, in bounded memory, which files failed, and which are delivered and only have to be removed. If
-// it forgets one, a record is published twice and none is lost.
+// history remembers which files failed, and which of their lines were acknowledged all the same. It also remembers
+// which files are delivered and only have to be removed. Its memory is bounded. If it forgets one, a record is
+// published twice and none is lost.
 type history struct {
 	limit     int
 	clock     uint64
 	failed    map[string]uint64 // by stem, the time of the last failure
 	delivered map[string]fault  // by stem, the fault of the file
+	acked     map[string]*acks  // by stem
+	ackedBits int               // of all acked
 }
 
 func newHistory(limit int) history {
-	return history{limit: limit, failed: make(map[string]uint64), delivered: make(map[string]fault)}
+	return history{limit: limit, failed: make(map[string]uint64), delivered: make(map[string]fault), acked: make(map[string]*acks)}
 }
+
+// acks are the lines of a file that were acknowledged. The brokers may refuse a single line for good, and the file is
+// tried again each round. Without this its other lines would be published each round, too.
+type acks struct {
+	sum  string // of the file that had them
+	bits []uint64
+}
+
+// mostAckedBits limits what is remembered of all files: 4 MiB.
+const mostAckedBits = 8 * 4 << 20
+
+// acksOf returns what was acknowledged of a file with this content.
+func (h *history) acksOf(f stem, found *findings) *acks {
+	if a := h.acked[f.text]; a != nil && a.sum == found.sha256 {
+		return a
+	}
+	return &acks{sum: found.sha256, bits: make([]uint64, (found.lines+63)/64)}
+}
+
+// keep remembers the acknowledged lines of a file that failed.
+func (h *history) keep(f stem, a *acks) {
+	h.drop(f)
+	if h.ackedBits+a.size() > mostAckedBits {
+		clear(h.acked)
+		h.ackedBits = 0
+	}
+	if a.size() <= mostAckedBits {
+		h.acked[f.text] = a
+		h.ackedBits += a.size()
+	}
+}
+
+func (h *history) drop(f stem) {
+	if a := h.acked[f.text]; a != nil {
+		h.ackedBits -= a.size()
+		delete(h.acked, f.text)
+	}
+}
+
+func (a *acks) size() int { return 64 * len(a.bits) }
+
+// add notes a line. One beyond those that were judged came while the file was read, and is not noted.
+func (a *acks) add(i int) {
+	if i < a.size() {
+		a.bits[i/64] |= 1 << (i % 64)
+	}
+}
+
+func (a *acks) has(i int) bool { return i < a.size() && a.bits[i/64]&(1<<(i%64)) != 0 }
 
 // order returns files in the order in which they should be tried. They are given oldest first. While nothing fails,
 // the order is by age. After failures a coin decides. One side puts files that have not failed first, then the
@@ -56,6 +108,7 @@ func (h *history) deliver(f stem, broken fault) {
 func (h *history) forget(f stem) {
 	delete(h.failed, f.text)
 	delete(h.delivered, f.text)
+	h.drop(f)
 }
 
 // rounds says when oversize files are tried: each once after Open, and once more after each interval.

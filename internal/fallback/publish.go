@@ -18,10 +18,11 @@ const chunkRecords = 1000
 
 // sent is the result of publishing the lines of a file.
 type sent struct {
-	acked    int
+	acked    int // earlier rounds included
 	failed   int
 	tooLarge []int // their positions in the file
 	cause    error // of the first failure
+	lines    *acks
 }
 
 var errUnanswered = errors.New("publisher gave no answer")
@@ -40,16 +41,20 @@ type chunk struct {
 	bytes   int
 }
 
-// publish sends every trusted line, chunk by chunk. It stops after a chunk of which no record was acknowledged: then
+// publish sends every trusted line that no earlier round has sent, chunk by chunk. It stops after a chunk of which no record was acknowledged: then
 // the brokers are away, and no single record is to blame.
 func (s *Spool) publish(ctx context.Context, p Publisher, f stem, found *findings) (sent, error) {
-	var out sent
+	out := sent{lines: s.history.acksOf(f, found)}
 	var c chunk
 	each := s.eachLine
 	if found.held != nil {
 		each = eachHeld
 	}
 	err := each(f, found, func(i int, l Line, size int) error {
+		if out.lines.has(i) {
+			out.acked++
+			return nil
+		}
 		c.records = append(c.records, l.Record)
 		c.places = append(c.places, i)
 		c.bytes += size
@@ -116,6 +121,7 @@ func (s *sent) count(answers []error, c *chunk, refused func(i int)) {
 		switch {
 		case err == nil:
 			s.acked++
+			s.lines.add(c.places[i])
 		case errors.Is(err, kerr.MessageTooLarge):
 			refused(i)
 		default:

@@ -26,8 +26,8 @@ type Recovery struct {
 }
 
 // Recover takes one file, the oldest of at most ScanLimit directory entries, and publishes its records. It reads and
-// checks the whole file before it sends anything. It deletes the file only after every record was acknowledged, so a
-// record may be published twice. After failures the order is mixed, so that every file gets its turn.
+// checks the whole file before it sends anything. It deletes the file only after every record was acknowledged. Until
+// then it remembers in memory which were, so a record may be published twice after a restart. After failures the order is mixed, so that every file gets its turn.
 //
 // Errors: *PublishError if the publisher refused, ErrClosed, ctx's error, or one that wraps the failed act and the
 // error number of the disk. None of them loses a record.
@@ -75,6 +75,7 @@ func (s *Spool) recoverFile(ctx context.Context, p Publisher, f stem, r *Recover
 		err = sent.refusal(f)
 	}
 	if err != nil {
+		s.history.keep(f, sent.lines)
 		return s.giveUpExpired(ctx, f, err, r)
 	}
 	if len(sent.tooLarge) > 0 {

@@ -70,7 +70,7 @@ func TestRecover_PartlyAcknowledgedFileStays(t *testing.T) {
 	}
 	b.refuse(nil)
 	mustRecover(t, s, b)
-	wantKeys(t, b.keys(), "a", "c", "a", "b", "c")
+	wantKeys(t, b.keys(), "a", "c", "b")
 }
 
 func TestRecover_MissingTopicBlocksNoOtherFile(t *testing.T) {
@@ -192,7 +192,7 @@ func TestRecover_TooLargeWithAllHeaders(t *testing.T) {
 	}
 	gone = false
 	drain(t, s, b)
-	wantKeys(t, b.keys(), "a", "wide", "a", "wide", "away")
+	wantKeys(t, b.keys(), "a", "wide", "away")
 	for _, r := range b.got {
 		if string(r.Key) != "a" && (r.Headers[0].Key != "x-retry-attempt" || r.Headers[1].Key != "x-dead-letter-id") {
 			t.Errorf("%s was sent with %v", r.Key, r.Headers)
@@ -467,4 +467,72 @@ func TestRecover_MissingAnswerIsARefusal(t *testing.T) {
 			t.Errorf("%s: %v, files %v", name, err, dataFiles(m))
 		}
 	}
+}
+
+// The brokers refuse some lines for good, by another code than that for large records. The others are published once, also
+// beside files that come and go, and in files of several chunks.
+func TestRecover_LineRefusedForGood(t *testing.T) {
+	t.Parallel()
+	m := fstest.New()
+	s := open(t, cfg(), m)
+	const lines = 2500
+	keys := make([]string, lines)
+	for i := range keys {
+		keys[i] = fmt.Sprint("key-", i)
+	}
+	mustAppend(t, s, linesOf(keys...)...)
+	refused := map[string]bool{"key-0": true, "key-63": true, "key-64": true, "key-1700": true, "key-2499": true}
+	b := &broker{answer: func(r *kgo.Record) error {
+		if refused[string(r.Key)] {
+			return fmt.Errorf("produce: %w", kerr.InvalidRecord)
+		}
+		return nil
+	}}
+	again := func(rounds int) {
+		t.Helper()
+		for range rounds {
+			if _, err := s.Recover(t.Context(), b); err != nil && !errors.As(err, new(*fallback.PublishError)) {
+				t.Fatal(err)
+			}
+		}
+	}
+	for i := range 20 {
+		mustAppend(t, s, linesOf(fmt.Sprint("other-", i))...)
+		again(2)
+	}
+	again(20)
+	if n := len(b.keys()); n != lines-len(refused)+20 {
+		t.Errorf("%d records were published, want %d", n, lines-len(refused)+20)
+	}
+	if st := s.Stats(); st.Files != 1 || st.RecoveredRecords != 20 {
+		t.Errorf("%+v", st)
+	}
+	clear(refused)
+	again(1)
+	if n := len(b.keys()); n != lines+20 {
+		t.Errorf("%d records were published in all, want %d", n, lines+20)
+	}
+	if st := s.Stats(); st.Files != 0 || st.RecoveredRecords != lines+20 {
+		t.Errorf("%+v", st)
+	}
+}
+
+// A file with the name of one that failed, and other content, is published whole.
+func TestRecover_FileReplacedByHand(t *testing.T) {
+	t.Parallel()
+	m := fstest.New()
+	s := open(t, cfg(), m)
+	plant(t, m, "1700000001_a_1", linesOf("a", "b"))
+	b := &broker{answer: func(r *kgo.Record) error {
+		if string(r.Key) == "b" {
+			return errAway
+		}
+		return nil
+	}}
+	if _, err := s.Recover(t.Context(), b); !errors.As(err, new(*fallback.PublishError)) {
+		t.Fatal(err)
+	}
+	plant(t, m, "1700000001_a_1", linesOf("c", "d"))
+	mustRecover(t, s, b)
+	wantKeys(t, b.keys(), "a", "c", "d")
 }
