@@ -41,8 +41,8 @@ type chunk struct {
 	bytes   int
 }
 
-// publish sends every trusted line that no earlier round has sent, chunk by chunk. It stops after a chunk of which no record was acknowledged: then
-// the brokers are away, and no single record is to blame.
+// publish sends every trusted line that was not acknowledged in an earlier round, chunk by chunk. It stops after a
+// chunk of which no record was acknowledged: then the brokers are away, and no single record is to blame.
 func (s *Spool) publish(ctx context.Context, p Publisher, f stem, found *findings) (sent, error) {
 	out := sent{lines: s.history.acksOf(f, found)}
 	var c chunk

@@ -18,7 +18,7 @@ type Publisher interface {
 // Recovery is the result of one Recover.
 type Recovery struct {
 	File     string // name of the data file; empty if there was none to take
-	Acked    int    // records acknowledged
+	Acked    int    // records acknowledged, also in earlier rounds
 	Oversize int    // records refused as too large; they wait in an oversize file
 	Failed   int    // records tried and not acknowledged
 	Corrupt  bool   // the file was broken and is now in corrupt/
@@ -27,7 +27,8 @@ type Recovery struct {
 
 // Recover takes one file, the oldest of at most ScanLimit directory entries, and publishes its records. It reads and
 // checks the whole file before it sends anything. It deletes the file only after every record was acknowledged. Until
-// then it remembers in memory which were, so a record may be published twice after a restart. After failures the order is mixed, so that every file gets its turn.
+// then it remembers in memory which records were, so a record may be published twice after a restart. After failures
+// the order is mixed, so that every file gets its turn.
 //
 // Errors: *PublishError if the publisher refused, ErrClosed, ctx's error, or one that wraps the failed act and the
 // error number of the disk. None of them loses a record.

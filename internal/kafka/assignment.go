@@ -179,8 +179,8 @@ var closed = func() <-chan struct{} {
 // manyRecords make a batch whose own cost is small beside that of its records.
 const manyRecords = 100
 
-// patience returns how long the next batch waits for more records. It is called once a batch. It is the time in which manyRecords come at the
-// pace of the last batch, within these bounds:
+// patience returns how long the next batch waits for more records. It is called once for each batch. The wait is the
+// time in which manyRecords come at the pace of the last batch, within these bounds:
 //
 //   - A fifth of the batch wait is the least, and all that the first batch waits.
 //   - Twice the time of carrying a batch, the shorter of the last two, is the least, too. So a slow database gets

@@ -97,7 +97,7 @@ func TestSurplus_Pages(t *testing.T) {
 		}
 	}
 	if a := w.ask(t, "viewer", "GET", "/surplus?after=x", ""); a.code != 422 {
-		t.Errorf("a page that is no number: %d", a.code)
+		t.Errorf("status %d for a page that is not a number", a.code)
 	}
 }
 

@@ -73,7 +73,7 @@ type tailing struct {
 	search search
 	place  string
 	behind int
-	away   string     // why there is no answer; empty: there is one
+	away   string     // the reason why the desk does not answer; empty: it answers
 	said   api.Partly // shards and places that the last note names
 }
 
@@ -82,7 +82,7 @@ type tailPart struct {
 	Rows    []api.Decision
 	More    int
 	Skipped *time.Time
-	Away    string // why there is no answer
+	Away    string // the reason why the desk does not answer
 	Edits   string
 	Partly  api.Partly
 }

@@ -89,8 +89,7 @@ func explained(t testing.TB, store reader.Store, id string, q reader.Question) r
 	return x
 }
 
-// Whatever was stored in any order, the state gives the same answer as the search, or none. Several decisions have the same
-// time.
+// The state gives the same answer as the search, or none, in any order of storing. Several decisions have the same time.
 func TestKept_SameAsTheSearch(t *testing.T) {
 	t.Parallel()
 	fromState := 0
