@@ -23,11 +23,12 @@ func newHistory(limit int) history {
 	return history{limit: limit, failed: make(map[string]uint64), delivered: make(map[string]fault), acked: make(map[string]*acks)}
 }
 
-// acks are the lines of a file that were acknowledged. The brokers may refuse a single line for good, and the file is
-// tried again each round. Without this its other lines would be published each round, too.
+// acks are the lines of a file that were acknowledged. The brokers may refuse some lines for good, and the file is
+// tried again each round. Without this its other lines would be published each round, too, or never.
 type acks struct {
 	sum  string // of the file that had them
 	bits []uint64
+	next int // the line with which the next round begins
 }
 
 // mostAckedBits limits what is remembered of all files: 4 MiB.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -42,7 +43,8 @@ type chunk struct {
 }
 
 // publish sends every trusted line that was not acknowledged in an earlier round, chunk by chunk. It stops after a
-// chunk of which no record was acknowledged: then the brokers are away, and no single record is to blame.
+// chunk of which no record was acknowledged: then the brokers may be away. They may also refuse these lines for good,
+// so the next round begins behind them.
 func (s *Spool) publish(ctx context.Context, p Publisher, f stem, found *findings) (sent, error) {
 	out := sent{lines: s.history.acksOf(f, found)}
 	var c chunk
@@ -50,23 +52,37 @@ func (s *Spool) publish(ctx context.Context, p Publisher, f stem, found *finding
 	if found.held != nil {
 		each = eachHeld
 	}
-	err := each(f, found, func(i int, l Line, size int) error {
-		if out.lines.has(i) {
-			out.acked++
-			return nil
-		}
-		c.records = append(c.records, l.Record)
-		c.places = append(c.places, i)
-		c.bytes += size
-		if c.bytes < s.chunk && len(c.records) < chunkRecords {
-			return nil
-		}
-		return out.send(ctx, p, s.cfg.Keys, &c)
-	})
+	part := func(from, to int) error {
+		return each(f, found, func(i int, l Line, size int) error {
+			if i < from || i >= to {
+				return nil
+			}
+			if out.lines.has(i) {
+				out.acked++
+				return nil
+			}
+			c.records = append(c.records, l.Record)
+			c.places = append(c.places, i)
+			c.bytes += size
+			if c.bytes < s.chunk && len(c.records) < chunkRecords {
+				return nil
+			}
+			return out.send(ctx, p, s.cfg.Keys, &c)
+		})
+	}
+	began := out.lines.next
+	err := part(began, math.MaxInt)
+	if err == nil && began > 0 {
+		err = part(0, began)
+	}
 	if err == nil {
 		err = out.send(ctx, p, s.cfg.Keys, &c)
 	}
-	if errors.Is(err, errWorldAway) {
+	slices.Sort(out.tooLarge)
+	switch {
+	case err == nil:
+		out.lines.next = 0
+	case errors.Is(err, errWorldAway):
 		err = nil
 	}
 	if err != nil {
@@ -102,8 +118,8 @@ func (s *sent) send(ctx context.Context, p Publisher, keys envelope.Keys, c *chu
 	})
 	if len(bare.records) > 0 {
 		s.count(p.Publish(ctx, bare.records), &bare, func(i int) { s.tooLarge = append(s.tooLarge, bare.places[i]) })
-		slices.Sort(s.tooLarge)
 	}
+	s.lines.next = c.places[len(c.places)-1] + 1
 	*c = chunk{}
 	if s.acked+len(s.tooLarge) == before {
 		return errWorldAway

@@ -471,6 +471,54 @@ func TestRecover_MissingAnswerIsARefusal(t *testing.T) {
 
 // The brokers refuse some lines for good, by another code than that for large records. The others are published once, also
 // beside files that come and go, and in files of several chunks.
+// TestRecover_RefusedAhead: lines that the brokers refuse for good, however many, keep no lines behind or before them waiting. A round
+// that ends without an answer loses no place.
+func TestRecover_RefusedAhead(t *testing.T) {
+	t.Parallel()
+	m := fstest.New()
+	s := open(t, cfg(), m)
+	const lines = 6500
+	keys := make([]string, lines)
+	for i := range keys {
+		keys[i] = fmt.Sprint("key-", i)
+	}
+	mustAppend(t, s, linesOf(keys...)...)
+	good := map[string]bool{"key-0": true, "key-2600": true, "key-6499": true}
+	silent := true
+	b := &broker{answer: func(r *kgo.Record) error {
+		if silent {
+			return errAway
+		}
+		if !good[string(r.Key)] {
+			return fmt.Errorf("produce: %w", kerr.InvalidRecord)
+		}
+		return nil
+	}}
+	round := func() {
+		t.Helper()
+		if _, err := s.Recover(t.Context(), b); !errors.As(err, new(*fallback.PublishError)) {
+			t.Fatal(err)
+		}
+	}
+	for range 3 {
+		round()
+	}
+	silent = false
+	for range lines/1000 + 1 {
+		round()
+	}
+	if got := b.keys(); len(got) != len(good) {
+		t.Errorf("%q were published", got)
+	}
+	calls := b.tries()
+	for range 7 {
+		round()
+	}
+	if n := b.tries() - calls; n != 7 || len(b.keys()) != len(good) {
+		t.Errorf("%d requests in 7 rounds, and %d records", n, len(b.keys()))
+	}
+}
+
 func TestRecover_LineRefusedForGood(t *testing.T) {
 	t.Parallel()
 	m := fstest.New()

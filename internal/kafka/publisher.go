@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"sync"
 	"time"
@@ -150,6 +151,7 @@ func (p *Publisher) Place(ctx context.Context, records []*kgo.Record) ([]Place, 
 			placed[i], errs[i] = c.byItself(ctx, records[i])
 		}
 	}
+	c.apart(ctx, records, placed, errs)
 	hints := p.tell(records, errs)
 	spent := false
 	for i, err := range errs {
@@ -244,6 +246,34 @@ func (p *Publisher) leave(c *clients, spent bool) {
 // than segment.bytes of the topic (RECORD_LIST_TOO_LARGE).
 func tooLarge(err error) bool {
 	return errors.Is(err, kerr.MessageTooLarge) || errors.Is(err, kerr.RecordListTooLarge)
+}
+
+// ofOne reports whether a broker refused a whole set of records because of some in it. Such a record has no key for a compacted
+// topic, or a time that the topic does not take. The client does not tell which they are.
+func ofOne(err error) bool {
+	return errors.Is(err, kerr.InvalidRecord) || errors.Is(err, kerr.InvalidTimestamp)
+}
+
+// mostApart is after how many refusals of single records the others of a call are left as they are. If a topic takes none of
+// them, this bounds the requests.
+const mostApart = 100
+
+// apart sends the records of sets that were refused because of some, each by itself. Their order is by chance: where the brokers
+// refuse many, others have their turn in a later call.
+func (c *clients) apart(ctx context.Context, records []*kgo.Record, placed []Place, errs []error) {
+	refused := 0
+	for _, i := range rand.Perm(len(errs)) {
+		if !ofOne(errs[i]) {
+			continue
+		}
+		placed[i], errs[i] = c.byItself(ctx, records[i])
+		if ofOne(errs[i]) {
+			refused++
+		}
+		if refused == mostApart || ctx.Err() != nil {
+			return
+		}
+	}
 }
 
 // byItself sends one record in a request of its own, so that the answer is about this record.

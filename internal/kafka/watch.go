@@ -89,6 +89,14 @@ func (a *Assignment) fault() *FaultError {
 	return a.faulty.err
 }
 
+// Failing returns the [FaultError] of a partition that cannot be read now; nil: no fault is known.
+func (a *Assignment) Failing() error {
+	if f := a.fault(); f != nil {
+		return f
+	}
+	return nil
+}
+
 // startAt notes the group's committed offset.
 func (a *Assignment) startAt(at kgo.EpochOffset) {
 	a.mu.Lock()
