@@ -34,6 +34,8 @@ type Assigned interface {
 	Allowed() int64
 	// Bounds returns the next offset to be read and the current end of the log.
 	Bounds(ctx context.Context) (next, end int64, err error)
+	// Failing returns why the partition cannot be read now; nil: no reason is known.
+	Failing() error
 }
 
 // Config holds the limits of a window.
@@ -192,7 +194,7 @@ func (w *Window) look(ctx context.Context) error {
 	if err != nil {
 		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 			if w.cfg.Once && time.Since(from) >= quiet {
-				w.next = w.end // quiet for so long: the rest of the log is control records, or finds no room
+				return w.ended(ctx)
 			}
 			return nil
 		}
@@ -224,6 +226,19 @@ func (w *Window) look(ctx context.Context) error {
 	return nil
 }
 
+// ended takes a log that was quiet as read to its end: the rest is control records, or finds no room. It fails if the log was
+// quiet because it cannot be read.
+func (w *Window) ended(ctx context.Context) error {
+	if err := w.Failing(); err != nil {
+		return fmt.Errorf("read to the end of the partition: %w", err)
+	}
+	if _, _, err := w.Bounds(ctx); err != nil { // nobody may have answered
+		return fmt.Errorf("find the end of the partition: %w", err)
+	}
+	w.next = w.end
+	return nil
+}
+
 // earliest returns when the next waiting record is due.
 func (w *Window) earliest() (time.Time, bool) {
 	var first time.Time
@@ -244,6 +259,9 @@ func (w *Window) finished(ctx context.Context) (bool, error) {
 		next, end, err := w.Bounds(ctx)
 		if err != nil {
 			return false, fmt.Errorf("find the end of the partition: %w", err)
+		}
+		if next > end {
+			return false, fmt.Errorf("offset %d of the group is beyond the end of the partition, %d: the topic was made again, or lost records", next, end)
 		}
 		w.bounded, w.next, w.end = true, max(next, w.next), end
 	}

@@ -31,6 +31,8 @@ type log struct {
 	failed  error
 	taken   int64 // bytes that are not done with
 	most    int64 // limit of taken
+	failing error
+	next    int64 // of the group
 }
 
 // weight is the memory of a record.
@@ -50,7 +52,8 @@ func (l *log) Fetch(context.Context) (*home.Batch, error)        { panic("the wi
 func (l *log) Commit(context.Context, home.Settled) error        { return nil }
 func (l *log) Done(bytes int64)                                  { l.taken -= bytes }
 func (l *log) Allowed() int64                                    { return l.most }
-func (l *log) Bounds(context.Context) (next, end int64, e error) { return 0, l.end, l.failed }
+func (l *log) Failing() error                                    { return l.failing }
+func (l *log) Bounds(context.Context) (next, end int64, e error) { return l.next, l.end, l.failed }
 
 func (l *log) Take(ctx context.Context, records int, bytes int64, _ time.Duration) ([]*kgo.Record, error) {
 	for l.at >= len(l.records) || l.taken >= l.most {
@@ -321,11 +324,44 @@ func TestOnce_EndsWhenNothingIsDue(t *testing.T) {
 	}
 }
 
+// TestOnce_UnreadIsNotTheEnd: a log that is quiet because it cannot be read was not replayed. Its records may have been deleted, or
+// its brokers may be away.
+func TestOnce_UnreadIsNotTheEnd(t *testing.T) {
+	t.Parallel()
+	for what, stop := range map[string]func(l *log, err error){
+		"a fault":   func(l *log, err error) { l.failing = err },
+		"no answer": func(l *log, err error) { l.failed = err },
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				cfg := config()
+				cfg.Once = true
+				l := newLog(due(0, 0))
+				l.end = 5
+				w := New(cfg, l)
+				if b, err := w.Fetch(t.Context()); err != nil || len(b.Records()) != 1 {
+					t.Fatal(b, err)
+				}
+				away := errors.New("gone")
+				stop(l, away)
+				if _, err := w.Fetch(t.Context()); !errors.Is(err, away) || errors.Is(err, pipeline.ErrDone) {
+					t.Errorf("%v", err)
+				}
+			})
+		})
+	}
+}
+
 func TestOnce_UnknownEndOfTheLogFails(t *testing.T) {
 	t.Parallel()
 	cfg := config()
 	cfg.Once = true
 	l := newLog()
+	l.next, l.end = 5, 3
+	if _, err := New(cfg, l).Fetch(t.Context()); err == nil || errors.Is(err, pipeline.ErrDone) {
+		t.Errorf("of a log that was made again: %v", err)
+	}
 	l.failed = errors.New("no broker")
 	if _, err := New(cfg, l).Fetch(t.Context()); !errors.Is(err, l.failed) {
 		t.Errorf("Fetch: %v", err)

@@ -364,6 +364,8 @@ func (p *partition) Hold() func()             { return func() {} }
 func (p *partition) Done(int64)               {}
 func (p *partition) Allowed() int64           { return 1 << 20 }
 
+func (p *partition) Failing() error { return nil }
+
 func (p *partition) Bounds(context.Context) (next, end int64, err error) {
 	return 0, int64(len(p.records)), nil
 }
