@@ -30,7 +30,7 @@ GRANT USAGE ON SCHEMA :"schema" TO docket_desk, docket_desk_reader;
 GRANT SELECT ON dead_letters, dead_letter_decisions, dead_letter_groups, dead_letter_audit, dead_letter_outbox, dead_letter_jobs, dead_letter_job_ends, dead_letter_counts, dead_letter_days,
     dead_letter_duties, dead_letter_notes, dead_letter_edits, dead_letter_proposals, decision_logs, decision_counts, decision_counts_days, decision_counts_mark, decision_counts_left,
     decision_states, decision_flips, decision_states_mark, decision_states_paths, decision_states_revisions TO docket_desk_reader;
-GRANT SELECT ON dead_letter_growth, dead_letter_surplus TO docket_desk_reader, docket_desk;
+GRANT SELECT ON dead_letter_growth, dead_letter_surplus, dead_letter_archives TO docket_desk_reader, docket_desk;
 GRANT EXECUTE ON FUNCTION dead_letters_hour() TO docket_desk_reader, docket_desk;
 -- Rules, snoozes and assignments. Triggers check who may do what, and write the audit.
 GRANT SELECT ON dead_letter_rules, dead_letter_rule_acts, dead_letter_cases, dead_letter_group_cases, dead_letter_group_audit TO docket_desk_reader, docket_desk;

@@ -61,7 +61,7 @@ func (d *database) declared(t *testing.T) {
 		"docket_read": {"SELECT on decision_counts", "SELECT on decision_counts_days", "SELECT on decision_counts_left", "SELECT on decision_counts_mark", "SELECT on decision_flips", "SELECT on decision_logs", "SELECT on decision_logs_default",
 			"SELECT on decision_states", "SELECT on decision_states_mark"},
 		"docket_desk_reader": {
-			"EXECUTE on dead_letters_hour()", "SELECT on dead_letter_audit", "SELECT on dead_letter_cases", "SELECT on dead_letter_counts", "SELECT on dead_letter_days",
+			"EXECUTE on dead_letters_hour()", "SELECT on dead_letter_archives", "SELECT on dead_letter_audit", "SELECT on dead_letter_cases", "SELECT on dead_letter_counts", "SELECT on dead_letter_days",
 			"SELECT on dead_letter_decisions", "SELECT on dead_letter_duties", "SELECT on dead_letter_edits", "SELECT on dead_letter_group_audit",
 			"SELECT on dead_letter_group_cases", "SELECT on dead_letter_groups", "SELECT on dead_letter_growth", "SELECT on dead_letter_job_ends", "SELECT on dead_letter_jobs",
 			"SELECT on dead_letter_notes", "SELECT on dead_letter_outbox", "SELECT on dead_letter_proposals", "SELECT on dead_letter_rule_acts", "SELECT on dead_letter_rules",
@@ -80,7 +80,7 @@ func (d *database) declared(t *testing.T) {
 			"INSERT on dead_letter_cases", "INSERT on dead_letter_decisions", "INSERT on dead_letter_duties", "INSERT on dead_letter_group_cases", "INSERT on dead_letter_groups",
 			"INSERT on dead_letter_jobs", "INSERT on dead_letter_notes", "INSERT on dead_letter_outbox", "INSERT on dead_letter_rule_acts", "INSERT on dead_letter_rules",
 			"INSERT on dead_letters", "INSERT on decision_flips", "INSERT on decision_logs", "INSERT on decision_reads", "INSERT on decision_states",
-			"INSERT on decision_states_paths", "INSERT on decision_states_revisions", "INSERT on desk_sessions", "INSERT on desk_views", "SELECT on dead_letter_audit", "SELECT on dead_letter_cases",
+			"INSERT on decision_states_paths", "INSERT on decision_states_revisions", "INSERT on desk_sessions", "INSERT on desk_views", "SELECT on dead_letter_archives", "SELECT on dead_letter_audit", "SELECT on dead_letter_cases",
 			"SELECT on dead_letter_counts", "SELECT on dead_letter_days", "SELECT on dead_letter_decisions", "SELECT on dead_letter_duties", "SELECT on dead_letter_edits",
 			"SELECT on dead_letter_group_audit", "SELECT on dead_letter_group_cases", "SELECT on dead_letter_groups", "SELECT on dead_letter_growth",
 			"SELECT on dead_letter_job_ends", "SELECT on dead_letter_jobs", "SELECT on dead_letter_moves", "SELECT on dead_letter_notes", "SELECT on dead_letter_outbox",

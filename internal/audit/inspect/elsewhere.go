@@ -59,7 +59,7 @@ func ArchivedDays(s config.Settings, db *store.Store, open func(where string) (a
 	return cold.New(cold.Config{
 		Cache: kept, CacheFault: fault,
 		Where: s.ArchiveTo, Shelf: func() (archive.Shelf, error) { return open(s.ArchiveTo) }, Table: historydb.NewArchives(db.DB).Name(),
-		LineBytes: archive.MostLine(int64(s.MaxRecordBytes)), Hint: hint, Left: historydb.NewReader(db.DB).Left,
+		LineBytes: archive.MostLine(int64(s.MaxRecordBytes)), Hint: hint, Left: historydb.NewReader(db.DB).Left, Letters: historydb.NewReader(db.DB).LettersNoted,
 		Once: shared, Results: results(s),
 	})
 }
@@ -79,7 +79,7 @@ func Looking(s config.Settings, db *store.Store, sight Sight) *lookup.Look {
 		spools = lookup.Spools(s.SpoolDir)
 	}
 	return &lookup.Look{
-		Settings: s, Rows: historydb.NewReader(db.DB).ByID, Book: ledgerdb.New(db.DB), Spools: spools, Shelf: sight.Shelf, Archived: historydb.NewReader(db.DB).MayBeArchived, Days: sight.days(s, db), Limits: sight.Limits, Hint: hint, Quiet: sight.Quiet,
+		Settings: s, Rows: historydb.NewReader(db.DB).ByID, Book: ledgerdb.New(db.DB), Spools: spools, Shelf: sight.Shelf, Archived: historydb.NewReader(db.DB).MayBeArchived, Noted: historydb.NewReader(db.DB).LettersNoted, Days: sight.days(s, db), Limits: sight.Limits, Hint: hint, Quiet: sight.Quiet,
 		Topics: func() (lookup.Topics, func(), error) {
 			if sight.Topics != nil {
 				return sight.Topics, func() {}, nil

@@ -129,6 +129,8 @@ type proofOutput struct{ Body ArchiveProof }
 type ForgetRequest struct {
 	Reason string `json:"reason,omitempty" maxLength:"1000" doc:"Why, as answers show it; required without dry_run"`
 	DryRun bool   `json:"dry_run,omitempty" doc:"Only say whether the day would be forgotten"`
+	// Letters gives up archives of dead letters, and nothing else.
+	Letters bool `json:"dead_letters,omitempty" doc:"Give up the missing archives of dead letters of the day, and not its decisions"`
 }
 
 type forgetInput struct {
@@ -144,6 +146,8 @@ type ForgottenDay struct {
 	At     *time.Time `json:"forgotten_at,omitempty" doc:"When it was forgotten before"`
 	By     string     `json:"forgotten_by,omitempty"`
 	Reason string     `json:"forgotten_reason,omitempty"`
+	// Archives is empty of decisions, as all archives of the day are meant.
+	Archives []string `json:"archives,omitempty" nullable:"false" doc:"The archives of dead letters that are given up"`
 }
 type forgottenOutput struct{ Body ForgottenDay }
 
@@ -160,7 +164,7 @@ func (s *api) archives() {
 	}
 	if s.Forget != nil {
 		register(s, route{role: Admin, method: http.MethodPost, path: "/archive/{day}/forget", id: "forget-day", errors: []int{http.StatusConflict},
-			summary: "Note that a day which no archive has is given up on purpose", text: "Answers that need the day are PARTIAL before, and complete afterwards. A day in the table, or with a file in the archive, is refused. No decision is deleted."}, s.forget)
+			summary: "Note that a day which no archive has is given up on purpose", text: "Answers that need the day are PARTIAL before, and complete afterwards. A day in the table, or with a file in the archive, is refused. No decision is deleted. With dead_letters, it gives up the missing archives of dead letters of the day, and refuses one that has a file."}, s.forget)
 	}
 }
 
@@ -271,18 +275,25 @@ func (s *api) forget(ctx context.Context, c caller, in *forgetInput) (*forgotten
 			return nil, err
 		}
 	}
-	earlier, where, err := s.Forget(ctx, day, by, in.Body.DryRun)
+	var earlier *archive.Forgotten
+	out := ForgottenDay{Day: day.String(), Result: "forgotten"}
+	if in.Body.Letters {
+		var done archive.LettersForgotten
+		done, out.Where, err = s.ForgetLetters(ctx, day, by, in.Body.DryRun)
+		out.Archives, earlier = done.Archives, done.Earlier
+	} else {
+		earlier, out.Where, err = s.Forget(ctx, day, by, in.Body.DryRun)
+	}
 	if err != nil {
 		return nil, ofArchive(err)
 	}
-	out := ForgottenDay{Day: day.String(), Result: "forgotten", Where: where}
 	switch {
 	case earlier != nil:
 		out.Result, out.At, out.By, out.Reason = "forgotten before", moment(earlier.At), earlier.By, earlier.Reason
 	case in.Body.DryRun:
 		out.Result = "would be forgotten"
 	default:
-		s.log.Info().Str("operator", c.Name).Str("day", day.String()).Msg("day forgotten by API")
+		s.log.Info().Str("operator", c.Name).Str("day", day.String()).Strs("archives", out.Archives).Msg("day forgotten by API")
 	}
 	return &forgottenOutput{out}, nil
 }
@@ -296,6 +307,8 @@ func ofArchive(err error) error {
 		return problem(http.StatusConflict, cannot.Why, cannot.Do)
 	case errors.Is(err, archive.ErrBusy):
 		return problem(http.StatusConflict, archive.ErrBusy.Error(), "try again when that has ended")
+	case errors.Is(err, archive.ErrNotedUnread):
+		return problem(http.StatusServiceUnavailable, "it is not known which archives of dead letters were noted", archive.ErrNotedUnread.Error()).later(retryAfter)
 	case errors.Is(err, archive.ErrLeftUnread):
 		return problem(http.StatusServiceUnavailable, "it is not known which days left the table", archive.ErrLeftUnread.Error()).later(retryAfter)
 	case errors.As(err, &shelf):

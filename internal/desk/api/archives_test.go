@@ -24,6 +24,10 @@ func noInventory(context.Context) (*inventory.Inventory, error) { return &invent
 
 func proveNothing(context.Context, string) error { return nil }
 
+func forgetNoLetters(context.Context, archive.Day, ledger.Actor, bool) (archive.LettersForgotten, string, error) {
+	return archive.LettersForgotten{}, "", nil
+}
+
 func forgetNothing(context.Context, archive.Day, ledger.Actor, bool) (*archive.Forgotten, string, error) {
 	return nil, "", nil
 }
@@ -169,6 +173,10 @@ func TestForget_NotesTheCaller(t *testing.T) {
 			asked = append(asked, fmt.Sprint(day, " ", by.Name, " ", by.Why, " ", dry))
 			return earlier, "s3://archive", nil
 		}
+		p.ForgetLetters = func(_ context.Context, day archive.Day, by ledger.Actor, dry bool) (archive.LettersForgotten, string, error) {
+			asked = append(asked, fmt.Sprint("letters ", day, " ", by.Name, " ", by.Why, " ", dry))
+			return archive.LettersForgotten{Archives: []string{"one"}, Earlier: earlier}, "s3://archive", nil
+		}
 	})
 	forget := func(body string) api.ForgottenDay {
 		t.Helper()
@@ -192,6 +200,10 @@ func TestForget_NotesTheCaller(t *testing.T) {
 	if len(asked) != 3 || !strings.HasSuffix(asked[0], "adam  true") || !strings.HasSuffix(asked[1], "adam a year false") {
 		t.Errorf("%q", asked)
 	}
+	asked, earlier = asked[:2], nil
+	if f := forget(`{"reason":"r","dead_letters":true}`); f.Result != "forgotten" || len(f.Archives) != 1 || asked[2] != "letters 2026-02-25 adam r false" || !strings.Contains(w.log.String(), `"archives":["one"]`) {
+		t.Errorf("%+v, %q\n%s", f, asked, w.log)
+	}
 	for _, body := range []string{`{}`, `{"reason":" "}`, `{"reason":"\u0000"}`, `{"reason":"` + strings.Repeat("x", 1001) + `"}`} {
 		if a := w.ask(t, "admin", http.MethodPost, "/archive/2026-02-25/forget", body); a.code != http.StatusUnprocessableEntity || len(asked) != 3 {
 			t.Errorf("%s: %d, %q", body, a.code, asked)
@@ -214,6 +226,7 @@ func TestArchives_Problems(t *testing.T) {
 		{&archive.CannotError{Why: "2026-02-25 is still in the table", Do: "archive it"}, 409, "still in the table", "archive it"},
 		{fmt.Errorf("open: %w", archive.ErrBusy), 409, "another docket process", "when that has ended"},
 		{fmt.Errorf("look: %w", archive.ErrLeftUnread), 503, "not known which days left", "docket migrate"},
+		{fmt.Errorf("look: %w", archive.ErrNotedUnread), 503, "not known which archives of dead letters", "desk-grants.sql"},
 		{&archive.ShelfError{Err: errors.New("the directory does not exist"), Do: "mount it"}, 503, "the directory does not exist", "mount it"},
 		{&archive.ShelfError{Err: errors.New("away")}, 503, "away", "DOCKET_ARCHIVE_TO"},
 		{sqlError{"42501"}, 503, "does not own the table", "DOCKET_ARCHIVE_DATABASE_URL"},

@@ -28,7 +28,7 @@ func TestDocument_Committed(t *testing.T) {
 		t.Fatal(err)
 	}
 	h, err := api.New(api.Config{Lease: time.Minute, Version: "v1"}, api.Ports{Book: newBook(0), Trial: tries{}, Decisions: newStore(0), States: &readertest.States{},
-		Calendar: calendar, Inventory: noInventory, Prove: proveNothing, Forget: forgetNothing, Verify: verifyNothing, Check: func(context.Context) []api.Finding { return nil }, WhereIs: func(context.Context, string) (api.Whereabouts, error) { return api.Whereabouts{}, nil }}, api.Auth{Tokens: tokens}, zerolog.Nop())
+		Calendar: calendar, Inventory: noInventory, Prove: proveNothing, Forget: forgetNothing, ForgetLetters: forgetNoLetters, Verify: verifyNothing, Check: func(context.Context) []api.Finding { return nil }, WhereIs: func(context.Context, string) (api.Whereabouts, error) { return api.Whereabouts{}, nil }}, api.Auth{Tokens: tokens}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -134,6 +134,8 @@ type Ports struct {
 	Prove func(ctx context.Context, name string) error
 	// Forget notes that a day is given up, as [archive.Carrier.Forget] does, and returns the place of the archive.
 	Forget func(ctx context.Context, day archive.Day, by ledger.Actor, dry bool) (earlier *archive.Forgotten, where string, err error)
+	// ForgetLetters is Forget of the archives of dead letters of a day, as [archive.LettersCarrier.Forget] is.
+	ForgetLetters func(ctx context.Context, day archive.Day, by ledger.Actor, dry bool) (done archive.LettersForgotten, where string, err error)
 	// Complete says how complete answers are; nil: that is unknown.
 	Complete *complete.Answers
 }

@@ -389,7 +389,7 @@ func TestReport_OrderAndHorizon(t *testing.T) {
 func TestRoutes_NoneWithoutAPort(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(_ *api.Config, p *api.Ports) {
-		p.Trial, p.WhereIs, p.Check, p.Horizon, p.Inventory, p.Prove, p.Forget, p.Verify = nil, nil, nil, nil, nil, nil, nil, nil
+		p.Trial, p.WhereIs, p.Check, p.Horizon, p.Inventory, p.Prove, p.Forget, p.ForgetLetters, p.Verify = nil, nil, nil, nil, nil, nil, nil, nil, nil
 	})
 	if a := w.ask(t, "admin", "POST", "/trials", `{"filter":{}}`); a.code != http.StatusNotFound {
 		// The document of another world has the route, with 404 among its problems.

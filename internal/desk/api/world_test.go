@@ -87,6 +87,8 @@ func newWorld(t *testing.T, change ...func(*api.Config, *api.Ports)) *world {
 		return calendar(ctx)
 	}, Inventory: func(context.Context) (*inventory.Inventory, error) { return stock(), w.book.err }, Prove: func(context.Context, string) error { return w.book.err }, Forget: func(context.Context, archive.Day, ledger.Actor, bool) (*archive.Forgotten, string, error) {
 		return nil, "s3://archive", w.book.err
+	}, ForgetLetters: func(context.Context, archive.Day, ledger.Actor, bool) (archive.LettersForgotten, string, error) {
+		return archive.LettersForgotten{}, "s3://archive", w.book.err
 	}, Verify: func(context.Context, api.VerifyScope) (api.Verification, error) {
 		return api.Verification{Text: "all", Report: []byte(`{}`)}, w.book.err
 	}, Check: func(context.Context) []api.Finding {
@@ -128,7 +130,7 @@ var document = sync.OnceValues(func() ([]byte, error) {
 		return nil, err
 	}
 	h, err := api.New(api.Config{Lease: time.Minute, Version: "1.2.3"}, api.Ports{Book: newBook(0), Trial: tries{}, Decisions: newStore(0), States: &readertest.States{},
-		Calendar: calendar, Inventory: noInventory, Prove: proveNothing, Forget: forgetNothing, Verify: verifyNothing, Check: func(context.Context) []api.Finding { return nil }, WhereIs: func(context.Context, string) (api.Whereabouts, error) { return api.Whereabouts{}, nil }},
+		Calendar: calendar, Inventory: noInventory, Prove: proveNothing, Forget: forgetNothing, ForgetLetters: forgetNoLetters, Verify: verifyNothing, Check: func(context.Context) []api.Finding { return nil }, WhereIs: func(context.Context, string) (api.Whereabouts, error) { return api.Whereabouts{}, nil }},
 		api.Auth{Tokens: tokens}, zerolog.Nop())
 	if err != nil {
 		return nil, err

@@ -101,18 +101,35 @@ func (b Book) Forget(ctx context.Context, day archive.Day, by ledger.Actor, dry 
 	if err := b.by(ctx, by); err != nil {
 		return nil, "", err
 	}
-	var out api.ForgottenDay
-	err = b.client.ask(ctx, post("/archive/"+url.PathEscape(day.String())+"/forget", api.ForgetRequest{Reason: by.Why, DryRun: dry}), &out)
+	out, err := b.forget(ctx, day, api.ForgetRequest{Reason: by.Why, DryRun: dry})
+	return earlierOf(out), out.Where, err
+}
+
+// ForgetLetters is Forget of the archives of dead letters of a day.
+func (b Book) ForgetLetters(ctx context.Context, day archive.Day, by ledger.Actor, dry bool) (done archive.LettersForgotten, where string, err error) {
+	if err := b.by(ctx, by); err != nil {
+		return done, "", err
+	}
+	out, err := b.forget(ctx, day, api.ForgetRequest{Reason: by.Why, DryRun: dry, Letters: true})
+	return archive.LettersForgotten{Archives: out.Archives, Earlier: earlierOf(out)}, out.Where, err
+}
+
+func (b Book) forget(ctx context.Context, day archive.Day, of api.ForgetRequest) (out api.ForgottenDay, err error) {
+	err = b.client.ask(ctx, post("/archive/"+url.PathEscape(day.String())+"/forget", of), &out)
 	if p := problemOf(err, http.StatusConflict); p != nil {
-		return nil, "", &archive.CannotError{Why: p.Detail, Do: p.Problem.Hint}
+		return api.ForgottenDay{}, &archive.CannotError{Why: p.Detail, Do: p.Problem.Hint}
 	}
 	if err != nil {
-		return nil, "", older(err)
+		return api.ForgottenDay{}, older(err)
 	}
-	if out.At != nil {
-		earlier = &archive.Forgotten{At: *out.At, By: out.By, Reason: out.Reason}
+	return out, nil
+}
+
+func earlierOf(out api.ForgottenDay) *archive.Forgotten {
+	if out.At == nil {
+		return nil
 	}
-	return earlier, out.Where, nil
+	return &archive.Forgotten{At: *out.At, By: out.By, Reason: out.Reason}
 }
 
 // ArchiveError says what is wrong with an archive that the desk read.

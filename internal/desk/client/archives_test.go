@@ -85,6 +85,12 @@ func TestForget_RefusedAndOlder(t *testing.T) {
 	if _, _, err := c.Book().Forget(t.Context(), day, ledger.Actor{Name: "mara", Why: "r"}, false); !errors.As(err, &another) {
 		t.Errorf("%v", err)
 	}
+	if _, _, err := c.Book().ForgetLetters(t.Context(), day, ledger.Actor{Why: "r"}, false); !errors.As(err, &cannot) {
+		t.Errorf("%v", err)
+	}
+	if _, _, err := c.Book().ForgetLetters(t.Context(), day, ledger.Actor{Name: "mara", Why: "r"}, false); !errors.As(err, &another) {
+		t.Errorf("%v", err)
+	}
 	code = http.StatusNotFound
 	if _, _, err := c.Book().Forget(t.Context(), day, ledger.Actor{Why: "r"}, false); err == nil || !strings.Contains(err.Error(), "does not have this question") {
 		t.Errorf("%v", err)

@@ -47,6 +47,10 @@ type LettersSession interface {
 	Note(ctx context.Context, archive, by string, lines [][]byte) (noted int64, err error)
 	// Load enters letters that are not in the ledger, as RESOLVED and with their archive. It may be repeated.
 	Load(ctx context.Context, archive, by string, columns []Column, lines [][]byte) (LettersLoaded, error)
+	// Noted returns the archives that the ledger named, of all days. It returns [ErrNotedUnread] if they are not known.
+	Noted(ctx context.Context) ([]Noted, error)
+	// Forget notes that archives were given up. Letters of the ledger are in none of them any more.
+	Forget(ctx context.Context, archives []string, by, reason string) error
 	Close()
 }
 
@@ -130,13 +134,26 @@ func (c *LettersCarrier) Archive(ctx context.Context, day Day) (done LettersArch
 	return done, &CannotError{fmt.Sprintf("%d dead letters of the day are not what was archived", left), "they were changed meanwhile: run it again"}
 }
 
-// finish ends what killed runs left of the day, and returns the source.
+// finish ends what killed runs left of the day, and returns the source. An archive that the ledger noted was relied upon.
 func (c *LettersCarrier) finish(ctx context.Context, s LettersSession, day Day) (Source, error) {
 	source, err := s.Source(ctx)
 	if err != nil {
 		return source, err
 	}
-	return source, finish(ctx, c.Shelf, LettersName, day, source.ID, func(string) staying { return nothing })
+	noted, err := s.Noted(ctx)
+	unknown := errors.Is(err, ErrNotedUnread)
+	if err != nil && !unknown {
+		return source, err
+	}
+	return source, finish(ctx, c.Shelf, LettersName, day, source.ID, func(archive string) staying {
+		switch {
+		case unknown:
+			return allOfIt
+		case slices.ContainsFunc(noted, func(n Noted) bool { return n.Archive == archive }):
+			return itsFiles
+		}
+		return nothing
+	})
 }
 
 func (c *LettersCarrier) tell(s Step) {

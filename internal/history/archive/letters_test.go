@@ -23,6 +23,9 @@ type book struct {
 	onRead  func()
 	taken   bool
 	lost    error // of the lock
+	noted   []archive.Noted
+	unread  error // of the notes
+	given   []string // archives that were forgotten, by a person for a reason
 }
 
 type closed struct{ value, in string }
@@ -95,6 +98,13 @@ func (d bookDay) Note(_ context.Context, name, _ string, lines [][]byte) (n int6
 		}
 	}
 	return n, nil
+}
+
+func (d bookDay) Noted(context.Context) ([]archive.Noted, error) { return d.noted, errors.Join(d.unread, d.lost) }
+
+func (d bookDay) Forget(_ context.Context, archives []string, by, reason string) error {
+	d.given = append(d.given, fmt.Sprint(archives, " ", by, ": ", reason))
+	return nil
 }
 
 func (d bookDay) Load(_ context.Context, name, _ string, _ []archive.Column, lines [][]byte) (l archive.LettersLoaded, err error) {

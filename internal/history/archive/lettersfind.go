@@ -31,6 +31,8 @@ type LettersFound struct {
 	Found    []ArchivedLetter
 	Archives int // read whole
 	Left     int // not read, because of the limit
+	// There are the archives that have a manifest which can be read.
+	There []*Manifest
 }
 
 // mostLettersFound limits the results of a search.
@@ -47,6 +49,7 @@ func FindLetters(ctx context.Context, shelf Shelf, sought func(decisionID string
 	if notBroken(err) != nil {
 		return out, err
 	}
+	out.There = all
 	failed := err // broken archives are reported besides the results
 	for _, m := range slices.Backward(all) {
 		var inside int64

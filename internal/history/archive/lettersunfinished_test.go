@@ -108,6 +108,39 @@ func TestLetters_NewestManifestIsLost(t *testing.T) {
 	}
 }
 
+// TestLetters_NotedArchiveKeepsItsFiles: a copy of the place can have markers. A noted archive whose manifest is lost keeps its files
+// all the same, and so does each while the notes cannot be read.
+func TestLetters_NotedArchiveKeepsItsFiles(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		noted  bool
+		unread error
+		stays  bool
+	}{{true, nil, true}, {false, nil, false}, {false, archive.ErrNotedUnread, true}} {
+		carrier, b, dir := carrying(t, "a")
+		first, err := carrier.Archive(t.Context(), lettersDay)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := first.Archives[0]
+		before := archive.FilesOf(t, dir, name)
+		if err := os.Rename(filepath.Join(dir, name+".manifest.json"), filepath.Join(dir, name+".started")); err != nil {
+			t.Fatal(err)
+		}
+		if c.noted {
+			b.noted = []archive.Noted{{Archive: name}}
+		}
+		b.unread = c.unread
+		b.letters["d"] = &closed{value: "of d"}
+		if _, err := carrier.Archive(t.Context(), lettersDay); err != nil {
+			t.Fatal(err)
+		}
+		if after := archive.FilesOf(t, dir, name); slices.Equal(after, before) != c.stays {
+			t.Errorf("%+v: %q are left of %q", c, after, before)
+		}
+	}
+}
+
 // A killed run is finished by the next run of the day. No letter has to wait, and the run can keep letters that are in no ledger.
 func TestLetters_KilledRunIsFinished(t *testing.T) {
 	t.Parallel()

@@ -29,6 +29,8 @@ type Config struct {
 	// Left returns the days that archives took out of the table. Those without an archive on the shelf are gaps. nil: they
 	// are not known, and an archive that is missing is not noticed.
 	Left func(ctx context.Context) ([]archive.Left, error)
+	// Letters returns the archives of dead letters that the ledger noted, for an inventory. nil: they are not known.
+	Letters func(ctx context.Context) ([]archive.Noted, error)
 	// LineBytes limits a row: see [archive.MostLine].
 	LineBytes int64
 	// Parallel is how many archives are read at once; 0: 4.

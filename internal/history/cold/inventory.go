@@ -22,7 +22,7 @@ func (d *Days) Inventory(ctx context.Context, of inventory.Source) (*inventory.I
 		if err != nil {
 			return nil, err
 		}
-		of.Shelf, of.Left, of.Told = shelf, d.Left, d.told
+		of.Shelf, of.Left, of.Letters, of.Told = shelf, d.Left, d.Letters, d.told
 		of.Whole = func(ctx context.Context, table string) ([]*archive.Manifest, error) {
 			return d.whole(ctx, shelf, table)
 		}

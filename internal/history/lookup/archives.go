@@ -123,6 +123,7 @@ func InArchiveOf(d reader.Decision) Found {
 
 func (s *search) archivedLetters(ctx context.Context, shelf archive.Shelf, where string, limits Limits) {
 	name := "archived dead letters in " + where
+	noted, unknown := s.lettersNoted(ctx) // before the shelf, as an archive is noted after it was written
 	read, err := archive.FindLetters(ctx, shelf, func(id string) bool { return s.answers[id] != nil }, limits.Bytes, archive.MostLine(s.mostRecord()))
 	for i := range read.Found {
 		l := &read.Found[i]
@@ -130,9 +131,23 @@ func (s *search) archivedLetters(ctx context.Context, shelf archive.Shelf, where
 			FailedAt: l.FailedAt, Letter: l.ID, Origin: envelope.Origin{Topic: l.Topic, Partition: l.Partition, Offset: l.Offset, Index: l.Index}}
 		s.found(l.DecisionID, f, l.Value)
 	}
+	if unknown != nil {
+		s.missed(name, "it is not known whether archives are missing: "+s.told(s.plainly(unknown)))
+	}
+	lacks := false
+	if err == nil || len(read.There) > 0 { // it was listed
+		lost, forgotten := archive.AbsentLetters(noted, read.There, archive.BrokenNames(err)...)
+		if lacks = len(lost) > 0; lacks {
+			s.missed(name, absent(lost))
+		}
+		if told := archive.GivenUp(forgotten); told != "" {
+			s.lack(Gap{Name: name, Why: told, Forgotten: true})
+		}
+	}
 	switch {
 	case err != nil:
 		s.failed(name, s.plainly(err))
+	case unknown != nil, lacks:
 	case read.Left > 0:
 		s.missed(name, fmt.Sprintf("only the newest %d of %d archives were read, as the others hold too much", read.Archives, read.Archives+read.Left))
 	case read.Archives == 0:
@@ -140,6 +155,27 @@ func (s *search) archivedLetters(ctx context.Context, shelf archive.Shelf, where
 	default:
 		s.looked(name, fmt.Sprintf("%d archives", read.Archives))
 	}
+}
+
+// lettersNoted returns the archives that the ledger noted.
+func (s *search) lettersNoted(ctx context.Context) ([]archive.Noted, error) {
+	if s.look.Noted == nil {
+		return nil, nil
+	}
+	return s.look.Noted(ctx)
+}
+
+// absent names archives that are missing, up to three of them.
+func absent(lost []archive.Noted) string {
+	const most = 3
+	e := archive.AbsentError{Day: lost[0].Day()}
+	for i := range lost {
+		e.Archives = append(e.Archives, lost[i].Archive)
+	}
+	if n := len(e.Archives) - most; n > 0 {
+		e.Archives = append(e.Archives[:most], fmt.Sprintf("and %d others", n))
+	}
+	return e.Error()
 }
 
 // plainly explains a timeout.

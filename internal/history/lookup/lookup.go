@@ -77,6 +77,8 @@ type Look struct {
 	// Archived says whether days or dead letters may have been archived, by what the database has; nil: it is not known.
 	// Without an archive in the settings it is asked.
 	Archived func(ctx context.Context) (maybe bool, err error)
+	// Noted returns the archives of dead letters that the ledger noted; nil: it is not known whether one is missing.
+	Noted func(ctx context.Context) ([]archive.Noted, error)
 	// Days reads archived days; nil: their rows are not read.
 	Days   *cold.Days
 	Limits Limits

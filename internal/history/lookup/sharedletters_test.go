@@ -138,4 +138,6 @@ func (d *closedDay) Note(_ context.Context, _, _ string, lines [][]byte) (int64,
 func (d *closedDay) Load(context.Context, string, string, []archive.Column, [][]byte) (archive.LettersLoaded, error) {
 	return archive.LettersLoaded{}, nil
 }
-func (d *closedDay) Close() {}
+func (d *closedDay) Noted(context.Context) ([]archive.Noted, error)         { return nil, nil }
+func (d *closedDay) Forget(context.Context, []string, string, string) error { return nil }
+func (d *closedDay) Close()                                                 {}

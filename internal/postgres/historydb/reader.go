@@ -28,6 +28,9 @@ type Reader struct {
 	leftReadable atomic.Bool
 	traceRights  atomic.Pointer[traceRights]
 
+	// notedReadable is such a right, on the names of archives of dead letters.
+	notedReadable atomic.Bool
+
 	days struct {
 		sync.Mutex
 		known schema.Summarized

@@ -35,6 +35,8 @@ func TestMigration_TablesGoAndComeBack(t *testing.T) {
 	_, unheld := ways("00013_floods.sql")
 	_, uncased := ways("00021_cases.sql")
 	_, unpersoned := ways("00025_persons.sql")
+	_, unnoted := ways("00033_letter_archives.sql")
+	d.Exec(t, unnoted)
 	d.Exec(t, unpersoned)
 	d.Exec(t, uncased)
 	alone, together := ways("00014_four_eyes.sql")

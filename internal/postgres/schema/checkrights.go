@@ -98,6 +98,7 @@ var ledgerNeeds = []struct {
 	{"dead_letter_group_cases", []string{"SELECT", "INSERT", "UPDATE"}, []string{"DELETE", "TRUNCATE"}},
 	{"dead_letter_group_audit", []string{"SELECT"}, changing},
 	{"dead_letter_surplus", []string{"SELECT"}, changing},
+	{"dead_letter_archives", []string{"SELECT"}, changing},
 	{"decision_counts", []string{"SELECT"}, changing},
 	{"decision_counts_days", []string{"SELECT"}, changing},
 	{"decision_counts_mark", []string{"SELECT"}, changing},

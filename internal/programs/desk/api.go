@@ -89,7 +89,7 @@ func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg prom
 		Book: ledgerdb.New(p.parts.asked.DB), Trial: trial, Horizon: horizon, Decisions: decisions, Question: question,
 		Backlog: func(ctx context.Context) (worker.Backlog, error) { return Backlog(ctx, s) },
 		WhereIs: whereIs(s, look.Find, shards), Elsewhere: look.Find, Around: look.Around, Complete: answers,
-		Verify: verifyIn(s), Inventory: archives.inventory, Prove: archives.prove, Forget: archives.forget,
+		Verify: verifyIn(s), Inventory: archives.inventory, Prove: archives.prove, Forget: archives.forget, ForgetLetters: archives.forgetLetters,
 		States: states, Calendar: calendar, Check: func(ctx context.Context) []api.Finding { return findings(ctx, s) },
 	}, auth, p.log)
 	if err != nil {

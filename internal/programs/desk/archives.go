@@ -72,8 +72,27 @@ func (a *archives) forget(ctx context.Context, day archive.Day, by ledger.Actor,
 	}
 	c := archive.Carrier{Table: historydb.NewArchives(a.owner.DB), Shelf: shelf, By: by.Name, Docket: buildinfo.String(), Now: time.Now}
 	earlier, err := c.Forget(ctx, day, by.Why, dry)
-	if lacks := (*archive.ShelfError)(nil); errors.As(err, &lacks) {
-		err = &archive.ShelfError{Err: err, Do: lacks.Do} // with the act
+	return earlier, shelf.String(), withAct(err)
+}
+
+// forgetLetters notes that the archives of dead letters of a day are given up, by the same login.
+func (a *archives) forgetLetters(ctx context.Context, day archive.Day, by ledger.Actor, dry bool) (done archive.LettersForgotten, where string, err error) {
+	if a.none != nil {
+		return done, "", a.none
 	}
-	return earlier, shelf.String(), err
+	shelf, err := a.days.Open()
+	if err != nil {
+		return done, "", err
+	}
+	c := archive.LettersCarrier{Table: historydb.NewLetterArchives(a.owner.DB), Shelf: shelf, By: by.Name, Docket: buildinfo.String(), Now: time.Now}
+	done, err = c.Forget(ctx, day, by.Why, dry)
+	return done, shelf.String(), withAct(err)
+}
+
+// withAct keeps the act of an error of the storage in its words.
+func withAct(err error) error {
+	if lacks := (*archive.ShelfError)(nil); errors.As(err, &lacks) {
+		return &archive.ShelfError{Err: err, Do: lacks.Do}
+	}
+	return err
 }

@@ -85,8 +85,8 @@ func openOne(env cli.Env, s config.Settings, open func(string) (archive.Shelf, e
 		Book:     book, Trial: desk.NewTrial(s, book, db), Decisions: inspect.Decisions(decisions, days), States: decisions,
 		Complete: desk.CompleteOnce(s, decisions), Close: func() { days.Close(); db.Close() },
 		Backlog: func(ctx context.Context) (worker.Backlog, error) { return desk.Backlog(ctx, s) },
-		Left:    decisions.Left,
-		Days:    historydb.NewArchives(db.DB), Letters: historydb.NewLetterArchives(db.DB), Shelf: open, Look: inspect.Looking(s, db, inspect.Sight{Shelf: open, Days: days}),
+		Left:    decisions.Left, Noted: decisions.LettersNoted,
+		Days: historydb.NewArchives(db.DB), Letters: historydb.NewLetterArchives(db.DB), Shelf: open, Look: inspect.Looking(s, db, inspect.Sight{Shelf: open, Days: days}),
 		RestoreLimit: func() (frame.RestoreLimit, error) { return restoreLimit(s) },
 		Horizon: func(ctx context.Context, now time.Time) ([]worker.HorizonLine, error) {
 			brokers, err := app.Kafka(s, "horizon")

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"docket/internal/history/archive"
@@ -21,9 +22,10 @@ type Inventory struct {
 	Archives []Archive
 	// Broken are the archives whose manifest cannot be read. They are in no other list.
 	Broken []*archive.BrokenError
-	// Absent are days that left the table and lack archives, by day.
+	// Absent are days that left the table and lack archives, by day. After them come days whose archives of dead letters are
+	// missing.
 	Absent []*archive.AbsentError
-	// LeftUnknown says why it is not known whether archives are absent; empty: it is known.
+	// LeftUnknown says why it is not known of days, or of dead letters, whether archives are absent; empty: it is known.
 	LeftUnknown string
 	// Alone are the files without a manifest, by the name of their archive.
 	Alone []Alone
@@ -94,6 +96,8 @@ type Source struct {
 	Table archive.Table
 	// Left returns the days that left the table; nil: they are not known, and no archive is absent.
 	Left func(ctx context.Context) ([]archive.Left, error)
+	// Letters returns the archives of dead letters that the ledger noted; nil: they are not known, and none is absent.
+	Letters func(ctx context.Context) ([]archive.Noted, error)
 	// Day is the only day to look at; nil: all days.
 	Day *archive.Day
 	// Whole returns the archives of a table that have a manifest, as [archive.Whole] does; nil: that does it.
@@ -112,8 +116,9 @@ type Source struct {
 // The error says that the place could not be listed.
 func (s Source) Take(ctx context.Context) (*Inventory, error) {
 	v := &Inventory{Where: s.Shelf.String()}
-	// First, because a day leaves the table after its archive was written.
+	// First, because a day leaves the table after its archive was written, and an archive of dead letters is noted after that.
 	left := s.left(ctx, v)
+	noted := s.noted(ctx, v)
 	all, err := s.archives(ctx, v)
 	if err != nil {
 		return nil, err
@@ -128,7 +133,7 @@ func (s Source) Take(ctx context.Context) (*Inventory, error) {
 	}
 	files.Join(more)
 	v.Manifests = all
-	v.lacks(left, files, s.Table.Name())
+	v.lacks(left, noted, files, s.Table.Name())
 	s.leftOff(ctx, v)
 	s.nightly(ctx, v)
 	return v, ctx.Err()
@@ -147,6 +152,23 @@ func (s Source) left(ctx context.Context, v *Inventory) []archive.Left {
 		left = slices.DeleteFunc(slices.Clone(left), func(l archive.Left) bool { return l.Day != *s.Day })
 	}
 	return left
+}
+
+func (s Source) noted(ctx context.Context, v *Inventory) []archive.Noted {
+	if s.Letters == nil {
+		return nil
+	}
+	noted, err := s.Letters(ctx)
+	if err != nil {
+		if told := s.Told(err); told != v.LeftUnknown { // a database that is away says the same twice
+			v.LeftUnknown = strings.TrimPrefix(v.LeftUnknown+"; "+told, "; ")
+		}
+		return nil
+	}
+	if s.Day != nil {
+		noted = slices.DeleteFunc(slices.Clone(noted), func(n archive.Noted) bool { return n.Day() != *s.Day })
+	}
+	return noted
 }
 
 // archives returns the manifests. It notes those that cannot be read.
@@ -187,13 +209,16 @@ func brokenIn(err error) (broken []*archive.BrokenError, other error) {
 	return []*archive.BrokenError{one}, nil
 }
 
-// lacks compares the archives with the days that left the table, and with the files that are there.
-func (v *Inventory) lacks(left []archive.Left, files *archive.Files, table string) {
+// lacks compares the archives with the days that left the table, with those that the ledger noted, and with the files that are
+// there.
+func (v *Inventory) lacks(left []archive.Left, noted []archive.Noted, files *archive.Files, table string) {
 	superseded := archive.Superseded(v.Manifests)
-	var decisions []*archive.Manifest
+	var decisions, letters []*archive.Manifest
 	for _, m := range v.Manifests {
 		if m.Table == table {
 			decisions = append(decisions, m)
+		} else {
+			letters = append(letters, m)
 		}
 		v.Archives = append(v.Archives, Archive{
 			Name: m.Name(), Table: m.Table, Day: m.Day, Format: m.Format, Rows: m.Rows, Bytes: m.Bytes(), Files: len(m.Files), Hash: m.Hash,
@@ -204,7 +229,8 @@ func (v *Inventory) lacks(left []archive.Left, files *archive.Files, table strin
 	for _, b := range v.Broken {
 		broken = append(broken, b.Archive)
 	}
-	v.Absent = archive.Absent(left, decisions, broken...)
+	lost, _ := archive.AbsentLetters(noted, letters, broken...)
+	v.Absent = append(archive.Absent(left, decisions, broken...), archive.AbsentByDay(lost)...)
 	for _, some := range []struct {
 		files      map[string][]string
 		unfinished bool

@@ -33,7 +33,7 @@ func TestTake_DatabaseAway(t *testing.T) {
 	t.Parallel()
 	s := inventory.Source{
 		Shelf: archive.Dir(t.TempDir()), Table: table{err: errAway}, Today: dayOf(9), Told: error.Error,
-		Left: func(context.Context) ([]archive.Left, error) { return nil, errAway },
+		Left: func(context.Context) ([]archive.Left, error) { return nil, errAway }, Letters: func(context.Context) ([]archive.Noted, error) { return nil, errAway },
 		Note: func(context.Context) (string, time.Time, error) { return "", time.Time{}, errAway },
 	}
 	v, err := s.Take(t.Context())
@@ -56,6 +56,35 @@ func TestTake_OneDay(t *testing.T) {
 	}
 	s.Day, s.Table, s.Today = nil, table{}, dayOf(9)
 	if v, err = s.Take(t.Context()); err != nil || len(v.Absent) != 2 || !slices.Equal(v.LeftOff, []archive.Day{dayOf(1)}) {
+		t.Errorf("%v, %+v", err, v)
+	}
+}
+
+// TestTake_LettersAbsent: noted archives of dead letters that are missing come after days of decisions. If one kind is not known,
+// that is told beside the other.
+func TestTake_LettersAbsent(t *testing.T) {
+	t.Parallel()
+	const name = "dead_letters-2026-08-02-001-3f9a2c-4f397d52"
+	s := inventory.Source{
+		Shelf: archive.Dir(t.TempDir()), Table: table{}, Told: error.Error,
+		Left:    func(context.Context) ([]archive.Left, error) { return []archive.Left{{Day: dayOf(3)}}, nil },
+		Letters: func(context.Context) ([]archive.Noted, error) { return []archive.Noted{{Archive: name}}, nil },
+	}
+	v, err := s.Take(t.Context())
+	if err != nil || len(v.Absent) != 2 || v.Absent[1].Day != dayOf(2) || !slices.Equal(v.Absent[1].Archives, []string{name}) {
+		t.Errorf("%v, %+v", err, v)
+	}
+	day := dayOf(3)
+	s.Day = &day
+	if v, err = s.Take(t.Context()); err != nil || len(v.Absent) != 1 || len(v.Absent[0].Archives) > 0 {
+		t.Errorf("%v, %+v", err, v)
+	}
+	s.Letters = func(context.Context) ([]archive.Noted, error) { return nil, archive.ErrNotedUnread }
+	if v, err = s.Take(t.Context()); err != nil || len(v.Absent) != 1 || v.LeftUnknown != archive.ErrNotedUnread.Error() {
+		t.Errorf("%v, %+v", err, v)
+	}
+	s.Left = func(context.Context) ([]archive.Left, error) { return nil, errAway }
+	if v, err = s.Take(t.Context()); err != nil || v.LeftUnknown != errAway.Error()+"; "+archive.ErrNotedUnread.Error() {
 		t.Errorf("%v, %+v", err, v)
 	}
 }

@@ -23,8 +23,8 @@ func listCommand(call frame.Call) *cobra.Command {
 		Use: "list [flags]", Short: "List archives, unfinished days, and how far the desk's own archive is", DisableFlagsInUseLine: true,
 		Example: "  docket archive list --from s3://archive/docket", Args: frame.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		Long: "List archives, unfinished days, and how far the desk's own archive is.\n\n" +
-			"It reads the manifests and lists the files. An archive is missing if a day that left the table needs it, and\n" +
-			"it has no manifest. Files without a manifest are named: those of a run that is not finished, and those of an\n" +
+			"It reads the manifests and lists the files. An archive without a manifest is missing if a day that left the\n" +
+			"table needs it, or if the ledger of dead letters noted it. Files without a manifest are named: those of a run that is not finished, and those of an\n" +
 			"archive that lost it. Use docket archive verify to read the files. With --server, the desk lists its own\n" +
 			"archive, that of its DOCKET_ARCHIVE_TO.",
 	}
@@ -79,7 +79,7 @@ func (l *list) inventory(ctx context.Context) (*inventory.Inventory, error) {
 	}
 	defer let()
 	return inventory.Source{
-		Shelf: shelf, Table: l.Sys.Days, Left: l.Sys.Left, Today: archive.DayOf(l.Now()), Wanted: l.Setting("DOCKET_ARCHIVE_AFTER") != "", Told: error.Error,
+		Shelf: shelf, Table: l.Sys.Days, Left: l.Sys.Left, Letters: l.Sys.Noted, Today: archive.DayOf(l.Now()), Wanted: l.Setting("DOCKET_ARCHIVE_AFTER") != "", Told: error.Error,
 		Note: func(ctx context.Context) (string, time.Time, error) {
 			return l.Sys.Book.Remembered(ctx, nightly.NoteName)
 		},

@@ -113,7 +113,7 @@ func (v *verify) look(ctx context.Context, day *archive.Day) (there *inventory.I
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	there, err = inventory.Source{Shelf: shelf, Table: v.Sys.Days, Left: v.Sys.Left, Day: day, Told: error.Error}.Take(ctx)
+	there, err = inventory.Source{Shelf: shelf, Table: v.Sys.Days, Left: v.Sys.Left, Letters: v.Sys.Noted, Day: day, Told: error.Error}.Take(ctx)
 	if err != nil {
 		let()
 		return nil, nil, nil, err

@@ -51,7 +51,7 @@ func (call Call) openDesk() (remote bool, err error) {
 	}
 	call.Settings, call.Sys = settings, &System{
 		Desk: c, Decisions: c.Decisions(), States: c.States(), Complete: c.Complete(call.Clock), Homes: c.Homes, Why: c.Why, Book: c.Book(), Trial: c.Trial(),
-		Horizon: c.Horizon, Backlog: c.Backlog, Calendar: c.Calendar, Inventory: c.Inventory, Prove: proving(c), Forget: c.Book().Forget, Close: c.Close,
+		Horizon: c.Horizon, Backlog: c.Backlog, Calendar: c.Calendar, Inventory: c.Inventory, Prove: proving(c), Forget: c.Book().Forget, ForgetLetters: c.Book().ForgetLetters, Close: c.Close,
 	}
 	return true, nil
 }

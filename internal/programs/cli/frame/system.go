@@ -41,6 +41,8 @@ type System struct {
 	Days archive.Table
 	// Left returns the days that archives took out of the table; nil: they are not known.
 	Left func(ctx context.Context) ([]archive.Left, error)
+	// Noted returns the archives of dead letters that the ledger noted; nil: they are not known.
+	Noted func(ctx context.Context) ([]archive.Noted, error)
 	// Letters is the ledger, to be archived and restored; nil: there is none.
 	Letters archive.LettersTable
 	// Calendar says where the decisions of each day are; nil: nothing knows it.
@@ -53,6 +55,8 @@ type System struct {
 	// Forget has a desk note that a day is given up, as [archive.Carrier.Forget] does, and returns the place of its archive;
 	// nil: it is done here.
 	Forget func(ctx context.Context, day archive.Day, by ledger.Actor, dry bool) (earlier *archive.Forgotten, where string, err error)
+	// ForgetLetters is Forget of the archives of dead letters of a day, as [archive.LettersCarrier.Forget] is.
+	ForgetLetters func(ctx context.Context, day archive.Day, by ledger.Actor, dry bool) (done archive.LettersForgotten, where string, err error)
 	// Shelf opens where archives lie: a directory, or s3://bucket/prefix.
 	Shelf func(where string) (archive.Shelf, error)
 	// RestoreLimit opens the limit on rows of a restore. Without a limit it is nil, or returns nil.

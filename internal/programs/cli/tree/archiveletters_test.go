@@ -12,6 +12,10 @@ import (
 // lettersClosed are ids of dead letters that were closed on a day, by day, and are in no archive.
 type lettersClosed map[string][]string
 
+func (d *lettersOfDay) Noted(context.Context) ([]archive.Noted, error) { return nil, nil }
+
+func (d *lettersOfDay) Forget(context.Context, []string, string, string) error { return nil }
+
 func (c lettersClosed) Days(_ context.Context, before archive.Day) (held []archive.LettersHeld, err error) {
 	for text, ids := range c {
 		if day, _ := archive.ParseDay(text); day.Before(before.Time) && len(ids) > 0 {

@@ -103,7 +103,7 @@ func (w *world) overDesk(t *testing.T, role string) *world {
 				return nil, err
 			}
 			return inventory.Source{
-				Shelf: shelf, Table: w.days, Left: w.leftDays, Today: archive.DayOf(now), Wanted: settings.ArchiveAfter != "", Told: error.Error,
+				Shelf: shelf, Table: w.days, Left: w.leftDays, Letters: w.lettersNoted, Today: archive.DayOf(now), Wanted: settings.ArchiveAfter != "", Told: error.Error,
 				Note: func(ctx context.Context) (string, time.Time, error) { return w.book.Remembered(ctx, nightly.NoteName) },
 			}.Take(ctx)
 		},
@@ -123,6 +123,15 @@ func (w *world) overDesk(t *testing.T, role string) *world {
 			c := archive.Carrier{Table: w.days, Shelf: shelf, By: by.Name, Now: func() time.Time { return now }}
 			earlier, err := c.Forget(ctx, day, by.Why, dry)
 			return earlier, shelf.String(), err
+		},
+		ForgetLetters: func(ctx context.Context, day archive.Day, by ledger.Actor, dry bool) (done archive.LettersForgotten, where string, err error) {
+			shelf, err := sys.Shelf(settings.ArchiveTo)
+			if err != nil {
+				return done, "", err
+			}
+			c := archive.LettersCarrier{Table: w.letters, Shelf: shelf, By: by.Name, Now: func() time.Time { return now }}
+			done, err = c.Forget(ctx, day, by.Why, dry)
+			return done, shelf.String(), err
 		},
 		Verify: func(_ context.Context, scope api.VerifyScope) (api.Verification, error) {
 			w.verified = append(w.verified, scope)

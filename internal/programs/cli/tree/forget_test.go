@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,6 +24,8 @@ type leaving struct {
 }
 
 func (l *leaving) Name() string { return "decision_logs" }
+
+func (l *leaving) Days(context.Context, archive.Day) ([]archive.Held, error) { return nil, nil }
 
 func (l *leaving) Open(context.Context, archive.Day) (archive.OpenDay, error) { return l, nil }
 
@@ -77,6 +80,76 @@ func TestForget_NotesWhoAndWhy(t *testing.T) {
 	for _, f := range output.Formats() {
 		of.note = nil
 		w.says(t, cli.Done, append(act, "-o", f), "2026-08-01")
+	}
+}
+
+// lettersLost is a ledger that noted archives of dead letters of 2026-08-01.
+type lettersLost struct {
+	lettersClosed
+	noted []archive.Noted
+}
+
+func (l *lettersLost) Open(context.Context, archive.Day) (archive.LettersSession, error) {
+	return &lostDay{lettersOfDay{l.lettersClosed, "2026-08-01"}, l}, nil
+}
+
+type lostDay struct {
+	lettersOfDay
+	of *lettersLost
+}
+
+func (d *lostDay) Noted(context.Context) ([]archive.Noted, error) { return d.of.noted, nil }
+
+func (d *lostDay) Forget(_ context.Context, archives []string, by, reason string) error {
+	for i := range d.of.noted {
+		if slices.Contains(archives, d.of.noted[i].Archive) {
+			d.of.noted[i].Forgotten = &archive.Forgotten{At: now, By: by, Reason: reason}
+		}
+	}
+	return nil
+}
+
+// TestForget_DeadLetters: a missing archive of dead letters is told by list and verify until it is given up, with a desk as
+// without one. Days of decisions are not touched.
+func TestForget_DeadLetters(t *testing.T) {
+	t.Parallel()
+	const one, two = "dead_letters-2026-08-01-001-3f9a2c-4f397d52", "dead_letters-2026-08-01-002-3f9a2c-4f397d52"
+	for _, desk := range []bool{false, true} {
+		of, place := &lettersLost{lettersClosed{}, []archive.Noted{{Archive: one}, {Archive: two}}}, t.TempDir()
+		days := &leaving{}
+		w := &world{days: days, letters: of, noted: func() []archive.Noted { return of.noted }, environ: []string{"DOCKET_ARCHIVE_TO=" + place}}
+		act := []string{"archive", "forget", "2026-08-01", "--dead-letters", "--reason", "over"}
+		if desk {
+			w = w.overDesk(t, "admin")
+		} else {
+			act = append(act, "--operator", "adam")
+		}
+		list := []string{"archive", "list"}
+		w.says(t, cli.Failed, list, "archives "+one+", "+two+" have no manifest any more")
+		w.says(t, cli.Failed, []string{"archive", "verify", "--day", "2026-08-01"}, "have no manifest any more")
+		w.says(t, cli.Done, []string{"archive", "forget", "2026-08-01", "--dead-letters", "--dry-run"}, "2026-08-01: "+one+" would be forgotten\n", "2026-08-01: "+two+" would be forgotten\n")
+		write(t, place, one+".0001.jsonl.gz", "")
+		w.says(t, cli.Failed, act, one+" is not gone", "bring its manifest back")
+		remove(t, place, one+".0001.jsonl.gz")
+		w.terminal, w.stdin = person(140), "n\n"
+		w.says(t, cli.Done, act, "Forget 2 archives of dead letters of 2026-08-01, which is not in "+place+" any more? [y/N]")
+		w.terminal.In = false
+		w.says(t, cli.Done, act, "2026-08-01: "+one+" forgotten\n", "2026-08-01: "+two+" forgotten\n")
+		if f := of.noted[0].Forgotten; f == nil || f.By != "adam" || f.Reason != "over" || days.note != nil {
+			t.Errorf("%v, %v", f, days.note)
+		}
+		w.says(t, cli.Done, act, "2026-08-01: nothing was changed; it was forgotten on purpose by adam at 2026-11-21T", ": over")
+		w.says(t, cli.Done, list, "!manifest")
+		of.noted = of.noted[:1]
+		of.noted[0].Forgotten = nil
+		r := w.call(append(act, "--json")...)
+		var done struct {
+			Day, Result string
+			Archives    []string
+		}
+		if err := json.Unmarshal([]byte(r.out), &done); err != nil || done.Result != "forgotten" || !slices.Equal(done.Archives, []string{one}) {
+			t.Errorf("%v\n%s%s", err, r.out, r.err)
+		}
 	}
 }
 

@@ -103,6 +103,7 @@ type world struct {
 	days     archive.Table
 	calendar func(context.Context) (archive.Calendar, error) // nil: there is none
 	letters  archive.LettersTable                            // nil: nothing waits
+	noted    func() []archive.Noted                          // archives of dead letters; nil: there are none
 	complete *complete.Answers                               // nil: nothing is said of it
 	topics   func() (lookup.Topics, func(), error)
 	spools   []string
@@ -176,11 +177,18 @@ func (w *world) call(args ...string) result {
 	return result{code, out.String(), err.String()}
 }
 
+func (w *world) lettersNoted(context.Context) ([]archive.Noted, error) {
+	if w.noted == nil {
+		return nil, nil
+	}
+	return w.noted(), nil
+}
+
 func (w *world) leftDays(context.Context) ([]archive.Left, error) { return w.left, nil }
 
 // open makes the system of the world.
 func (w *world) open(settings config.Settings) *frame.System {
-	sys := &frame.System{Left: w.leftDays, Book: w.book, Complete: w.complete, Calendar: w.calendar, Decisions: w.store, Days: w.days, Letters: w.letters, Shelf: func(where string) (archive.Shelf, error) { return archive.Dir(where), nil }, Horizon: func(context.Context, time.Time) ([]worker.HorizonLine, error) { return w.horizon, nil }}
+	sys := &frame.System{Left: w.leftDays, Noted: w.lettersNoted, Book: w.book, Complete: w.complete, Calendar: w.calendar, Decisions: w.store, Days: w.days, Letters: w.letters, Shelf: func(where string) (archive.Shelf, error) { return archive.Dir(where), nil }, Horizon: func(context.Context, time.Time) ([]worker.HorizonLine, error) { return w.horizon, nil }}
 	sys.Backlog = func(ctx context.Context) (worker.Backlog, error) {
 		if w.backlog == nil {
 			return worker.Backlog{}, nil
