@@ -24,7 +24,7 @@ type book struct {
 	taken   bool
 	lost    error // of the lock
 	noted   []archive.Noted
-	unread  error // of the notes
+	unread  error    // of the notes
 	given   []string // archives that were forgotten, by a person for a reason
 }
 
@@ -100,7 +100,9 @@ func (d bookDay) Note(_ context.Context, name, _ string, lines [][]byte) (n int6
 	return n, nil
 }
 
-func (d bookDay) Noted(context.Context) ([]archive.Noted, error) { return d.noted, errors.Join(d.unread, d.lost) }
+func (d bookDay) Noted(context.Context) ([]archive.Noted, error) {
+	return d.noted, errors.Join(d.unread, d.lost)
+}
 
 func (d bookDay) Forget(_ context.Context, archives []string, by, reason string) error {
 	d.given = append(d.given, fmt.Sprint(archives, " ", by, ": ", reason))

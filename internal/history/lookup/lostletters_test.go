@@ -24,7 +24,12 @@ func TestFind_LostArchiveOfLetters(t *testing.T) {
 	name := strings.TrimSuffix(filepath.Base(files[0]), ".manifest.json")
 	noted, fault := []archive.Noted{{Archive: name}}, error(nil)
 	look := w.look()
-	look.Noted = func(context.Context) ([]archive.Noted, error) { return noted, fault }
+	look.Noted = func(context.Context) ([]archive.Noted, error) {
+		if fault != nil {
+			return nil, fault
+		}
+		return noted, nil
+	}
 	is := func(what string, complete, forgets, nowhere bool, says string) {
 		t.Helper()
 		a := look.Find(t.Context(), "d-1")
