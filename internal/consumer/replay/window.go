@@ -139,17 +139,21 @@ func (w *Window) due(now time.Time) bool {
 }
 
 // pass takes up to a batch of due records out of the window, in offset order. Those that go before others are
-// chosen first. Nothing starves, because the look-ahead counts from the lowest offset that waits.
+// chosen first. The first one that does not fit ends the batch: of two payloads of one identity, the earlier goes first.
+// Nothing starves, because the look-ahead counts from the lowest offset that waits.
 func (w *Window) pass(now time.Time) []*kgo.Record {
 	var due []*kgo.Record
 	var bytes int64
 	n := 0
+choose:
 	for _, first := range []bool{true, false} {
 		for i := range w.waiting {
 			p := &w.waiting[i]
-			full := n >= w.cfg.BatchRecords || n > 0 && bytes+p.bytes > w.cfg.BatchBytes
-			if full || p.first != first || p.due.After(now) {
+			if p.first != first || p.due.After(now) {
 				continue
+			}
+			if n >= w.cfg.BatchRecords || n > 0 && bytes+p.bytes > w.cfg.BatchBytes {
+				break choose
 			}
 			p.passes = true
 			bytes += p.bytes

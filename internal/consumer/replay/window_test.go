@@ -432,3 +432,35 @@ func TestWindow_LookaheadCountsDoneRecords(t *testing.T) {
 		}
 	})
 }
+
+// TestWindow_SmallerTwinWaits: a due record that does not fit into the batch keeps smaller ones behind it back. Two payloads of
+// one identity may be parked one behind the other, and the earlier one has to get the row.
+func TestWindow_SmallerTwinWaits(t *testing.T) {
+	t.Parallel()
+	for _, topic := range []string{"logs", "urgent"} {
+		synctest.Test(t, func(t *testing.T) {
+			cfg := config()
+			cfg.BatchBytes, cfg.First = 1000, urgentFirst
+			var rs []*kgo.Record
+			for i, size := range []int{600, 600, 1, 1001, 1} {
+				r := of(topic, due(int64(i), time.Second))
+				r.Value = make([]byte, size)
+				rs = append(rs, r)
+			}
+			w := New(cfg, newLog(rs...))
+			var got [][]int64
+			for n := 0; n < len(rs); {
+				b, err := w.Fetch(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, offsets(b))
+				n += len(b.Records())
+				settle(t, b)
+			}
+			if want := [][]int64{{0}, {1, 2}, {3}, {4}}; !slices.EqualFunc(got, want, slices.Equal) {
+				t.Errorf("%s: let through %v, want %v", topic, got, want)
+			}
+		})
+	}
+}
