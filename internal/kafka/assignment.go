@@ -163,7 +163,7 @@ func (a *Assignment) promise() (freed <-chan struct{}, ok bool) {
 	if len(a.queue) == 0 { // dropped since
 		return closed, false
 	}
-	if freed = a.session.crowded(a.queue[0], a.inHand); freed != nil {
+	if freed = a.session.crowded(a); freed != nil {
 		return freed, false
 	}
 	a.promised = true
@@ -226,7 +226,7 @@ func (a *Assignment) Take(ctx context.Context, records int, bytes int64, wait ti
 			if len(a.queue) == 0 { // dropped since
 				return 0, 0
 			}
-			if freed = a.session.crowded(a.queue[0], a.inHand); freed != nil {
+			if freed = a.session.crowded(a); freed != nil {
 				return 0, 0
 			}
 			return a.grant(records, bytes)

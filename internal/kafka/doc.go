@@ -17,7 +17,8 @@
 //     uncompressed records have to wait, and the client is polled rarely. Then partitions that hold drop their queues, which
 //     are read again later (rewind.go).
 //   - The hand (hand.go) counts fetched batches. They take BufferBytes, and beyond that half of a share for each
-//     partition. Records are copied out of a set if they alone would keep it in memory.
+//     partition, and one record of any size. Such records wait for each other in the order in which they came. Records are
+//     copied out of a set if they alone would keep it in memory.
 //   - The queue of a partition is full, and the partition paused, at an equal share of BufferBytes or at BufferBatches batches.
 //   - On the wire the client has MaxConcurrentFetches x FetchMaxBytes, or one set for each fetch. A set that takes more than
 //     MaxDecompressBytes when opened stops its partition with a fault. File plain.go checks uncompressed sets. One

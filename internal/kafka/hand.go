@@ -13,36 +13,78 @@ import (
 type hand struct {
 	mu    sync.Mutex
 	bytes int64
-	freed chan struct{} // closed when memory is freed; nil: nobody waits
+	freed chan struct{} // closed when a record that waits may have its turn; nil: nobody waits
+	line  []*Assignment // with a record beyond the limits: the first may take it, the others wait for it
+	large int64         // bytes of that record once the first of line took it
 }
 
-func (h *hand) free(bytes int64) {
+// free gives back the memory of records of a, which has left bytes in hand. A record beyond the limits is done at the
+// latest when its partition has less in hand than it takes.
+func (s *session) free(a *Assignment, bytes, left int64) {
+	h := &s.hand
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.bytes -= bytes
+	if h.large > 0 && (h.bytes <= s.source.sc.BufferBytes || h.line[0] == a && left < h.large) {
+		h.line, h.large = slices.Delete(h.line, 0, 1), 0
+	}
+	h.leave(a)
+	h.wake()
+}
+
+// leave takes a partition that waits out of the line. The caller has h.mu.
+func (h *hand) leave(a *Assignment) {
+	if i := slices.Index(h.line, a); i > 0 || i == 0 && h.large == 0 {
+		h.line = slices.Delete(h.line, i, i+1)
+		h.wake()
+	}
+}
+
+// quit takes a out of the line, where it waits for nothing any more.
+func (a *Assignment) quit() {
+	h := &a.session.hand
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.leave(a)
+}
+
+// wake has all that wait look again. The caller has h.mu.
+func (h *hand) wake() {
 	if h.freed != nil {
 		close(h.freed)
 		h.freed = nil
 	}
 }
 
+// share is what each partition may have in hand, whatever the others have: half of an equal part of BufferBytes.
+func (s *session) share() int64 { return s.source.sc.BufferBytes / 2 / max(s.sharing.Load(), 1) }
+
 // allowed returns how many more bytes a partition may take that has own bytes in hand. While BufferBytes are in hand
 // it is half of the partition's share. So each partition can have a batch, even if many wait with one. The caller has
 // h.mu.
 func (s *session) allowed(own int64) int64 {
-	buffer := s.source.sc.BufferBytes
-	return max(buffer/2/max(s.sharing.Load(), 1)-own, buffer-s.hand.bytes)
+	return max(s.share()-own, s.source.sc.BufferBytes-s.hand.bytes)
 }
 
-// crowded returns a channel to wait on while a record is too large beside those in hand, nil if it is not. A
-// partition with nothing in hand may exceed its limit.
-func (s *session) crowded(r *kgo.Record, own int64) <-chan struct{} {
-	size := recordBytes(r)
+// crowded returns a channel to wait on while the next record of a is too large beside those in hand, nil if it is not.
+// A partition with nothing in hand may exceed its limit. A record larger than a share may have to wait for records that
+// are held or not due. So one of these at a time is not crowded, whatever is in hand. The caller has a.mu.
+func (s *session) crowded(a *Assignment) <-chan struct{} {
+	size, buffer := recordBytes(a.queue[0]), s.source.sc.BufferBytes
 	h := &s.hand
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.bytes == 0 || size <= s.allowed(own) || own == 0 && h.bytes+size <= s.source.sc.BufferBytes*3/2 {
+	if size <= s.allowed(a.inHand) || a.inHand == 0 && h.bytes+size <= buffer*3/2 {
+		h.leave(a)
 		return nil
+	}
+	if size > s.share() {
+		if !slices.Contains(h.line, a) {
+			h.line = append(h.line, a)
+		}
+		if h.line[0] == a && h.large == 0 {
+			return nil
+		}
 	}
 	if h.freed == nil {
 		h.freed = make(chan struct{})
@@ -50,19 +92,22 @@ func (s *session) crowded(r *kgo.Record, own int64) <-chan struct{} {
 	return h.freed
 }
 
-// grant takes memory in hand for records from the front of the queue, at least one. It returns their number, the
-// bytes they may take and the bytes they do take.
-func (s *session) grant(queue []*kgo.Record, records int, bytes, own int64) (n int, most, granted int64) {
-	h := &s.hand
+// grant returns how many records come next within these limits, at least one, and how many bytes they may take. It
+// counts them in hand. The caller has a.mu.
+func (a *Assignment) grant(records int, bytes int64) (n int, most int64) {
+	h := &a.session.hand
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	most = min(bytes, s.allowed(own))
-	n, _ = fit(queue, records, most)
-	for _, r := range queue[:n] {
-		granted += recordBytes(r)
+	most = min(bytes, a.session.allowed(a.inHand))
+	n, _ = fit(a.queue, records, most)
+	if len(h.line) > 0 && h.line[0] == a && h.large == 0 && n > 0 {
+		h.large = recordBytes(a.queue[0])
 	}
-	h.bytes += granted
-	return n, most, granted
+	for _, r := range a.queue[:n] {
+		a.inHand += recordBytes(r)
+		h.bytes += recordBytes(r)
+	}
+	return n, most
 }
 
 // detach copies records out of their sets, all into one piece of memory. One record keeps all of its set alive.
@@ -99,14 +144,6 @@ func detach(records []*kgo.Record) {
 	}
 }
 
-// grant returns how many records come next within these limits, and how many bytes they may take. It counts them in
-// hand. The caller has a.mu.
-func (a *Assignment) grant(records int, bytes int64) (n int, most int64) {
-	n, most, granted := a.session.grant(a.queue, records, bytes, a.inHand)
-	a.inHand += granted
-	return n, most
-}
-
 // finishTaken gives back the memory of all taken records.
 func (a *Assignment) finishTaken() { a.Done(math.MaxInt64) }
 
@@ -117,10 +154,9 @@ func (a *Assignment) Done(bytes int64) {
 	lent := min(bytes, a.lent)
 	a.session.source.room.lent.Add(-lent)
 	a.inHand, a.lent = a.inHand-bytes, a.lent-lent
+	left := a.inHand
 	a.mu.Unlock()
-	if bytes > 0 {
-		a.session.hand.free(bytes)
-	}
+	a.session.free(a, bytes, left)
 }
 
 // Allowed returns how many bytes the records in hand may grow to once they are opened: at least 1.

@@ -15,11 +15,13 @@ import (
 func (a *Assignment) gather(ctx context.Context, records int, bytes int64, wait time.Duration) (n int, err error) {
 	var gathered <-chan time.Time
 	for {
-		if err := ctx.Err(); err != nil {
-			return 0, err
+		err := ctx.Err()
+		if err == nil && a.leaving.Err() != nil {
+			err = ErrLeaving
 		}
-		if a.leaving.Err() != nil {
-			return 0, ErrLeaving
+		if err != nil {
+			a.quit()
+			return 0, err
 		}
 		a.mu.Lock()
 		n, reached := len(a.queue), false

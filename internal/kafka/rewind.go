@@ -120,6 +120,7 @@ func (a *Assignment) drop() {
 	a.count(a.queue, -1)
 	recycle(a.queue)
 	a.queue = nil
+	a.quit()
 }
 
 func recycle(records []*kgo.Record) {

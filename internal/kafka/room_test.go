@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -110,13 +112,15 @@ func sized(offset int64, n int) *kgo.Record {
 	return &kgo.Record{Topic: "logs", Offset: offset, LeaderEpoch: 3, Value: make([]byte, n)}
 }
 
-// TestHand_LargeRecordsWait has a record larger than a share wait while the records in hand fill the buffer.
+// TestHand_LargeRecordsWait has a record larger than a share wait while the records in hand fill the buffer, and one of them is
+// beyond the limits.
 func TestHand_LargeRecordsWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := lone(SourceConfig{BufferBytes: 100 << 10})
 		s.sharing.Store(10)
-		s.hand.bytes = 110 << 10
+		other := newAssignment(t.Context(), s, "logs", 1, "member")
+		s.hand.bytes, s.hand.line, s.hand.large, other.inHand = 110<<10, []*Assignment{other}, 60<<10, 60<<10
 		a := newAssignment(t.Context(), s, "logs", 0, "member")
 		if err := a.append([]*kgo.Record{sized(0, 3<<10), sized(1, 50<<10)}); err != nil {
 			t.Fatal(err)
@@ -148,12 +152,124 @@ func TestHand_LargeRecordsWait(t *testing.T) {
 		if got := s.hand.bytes; got != 110<<10 {
 			t.Errorf("%d bytes are in hand, though the batch before is done with", got)
 		}
-		if s.hand.free(60 << 10); <-took < 50<<10 {
+		if other.finishTaken(); <-took < 50<<10 {
 			t.Fatal("it is not taken whole when there is room")
 		}
 		a.kill()
 		if got := s.hand.bytes; got != 50<<10 {
 			t.Errorf("%d bytes are in hand after the partition was lost", got)
+		}
+	})
+}
+
+// TestHand_LargeRecordBesideAHold has a record beyond the limits wait for none of the records in hand. It has 13 MiB, and the
+// buffer of its lane is one batch of 8 MiB.
+func TestHand_LargeRecordBesideAHold(t *testing.T) {
+	t.Parallel()
+	s := lone(SourceConfig{BufferBytes: 8 << 20, BatchBytes: 8 << 20})
+	s.sharing.Store(4)
+	s.hand.bytes = 300 // of a partition that holds
+	a := newAssignment(t.Context(), s, "logs", 0, "member")
+	if err := a.append([]*kgo.Record{sized(0, 13<<20)}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if b, err := a.Fetch(ctx); err != nil || len(b.Records()) != 1 || b.Most() <= 0 {
+		t.Error(b, err)
+	}
+}
+
+// TestHand_LargeRecordBehindOneNotDue is a replayer that looks at a small record, which is not due. The next record is larger than
+// its buffer.
+func TestHand_LargeRecordBehindOneNotDue(t *testing.T) {
+	t.Parallel()
+	s := lone(SourceConfig{BufferBytes: 5 << 20})
+	a := newAssignment(t.Context(), s, "logs", 0, "member")
+	if err := a.append([]*kgo.Record{sized(0, 300), sized(1, 6<<20), sized(2, 300), sized(3, 6<<20)}); err != nil {
+		t.Fatal(err)
+	}
+	take := func() int {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		records, err := a.Take(ctx, 5000, 1<<20, 0)
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		return len(records)
+	}
+	if take() != 1 || take() != 1 || take() != 0 {
+		t.Error("the large record was not taken alone beside the small one, or more was")
+	}
+	if a.Done(6<<20 + recordOverhead); take() != 1 || take() != 1 || take() != 0 {
+		t.Error("the next large one was not taken after the first was done")
+	}
+	if a.finishTaken(); s.hand.bytes != 0 || len(s.hand.line) != 0 || s.hand.large != 0 {
+		t.Errorf("something is in hand of nobody: %+v", &s.hand)
+	}
+}
+
+// TestHand_LargeRecordsTakeTurns has partitions with many records beyond the limits. One at a time is in hand, each partition
+// has its turn before any has its next, and those that end do not keep theirs.
+func TestHand_LargeRecordsTakeTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const partitions, each = 4, 20
+		s := lone(SourceConfig{BufferBytes: 8 << 10, BatchBytes: 8 << 10})
+		s.sharing.Store(partitions)
+		var order []int32
+		var running atomic.Int32
+		var all sync.WaitGroup
+		for p := range int32(partitions + 2) {
+			a := newAssignment(t.Context(), s, "logs", p, "member")
+			var records []*kgo.Record
+			for i := range int64(each) {
+				r := sized(i, 13<<10)
+				r.Partition = p
+				records = append(records, r)
+			}
+			if err := a.append(records); err != nil {
+				t.Fatal(err)
+			}
+			all.Go(func() {
+				defer a.kill()
+				for range each {
+					if p == partitions { // it promises, and takes nothing
+						_ = a.Ready(t.Context())
+						time.Sleep(time.Second)
+						return
+					}
+					if p > partitions { // its queue is dropped
+						ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+						defer cancel()
+						time.AfterFunc(time.Millisecond, a.drop)
+						_ = a.Ready(ctx)
+						return
+					}
+					if _, err := a.Fetch(t.Context()); err != nil {
+						t.Error(err)
+						return
+					}
+					order = append(order, p)
+					if running.Add(1) > 1 {
+						t.Error("two records beyond the limits are in hand")
+					}
+					time.Sleep(20 * time.Millisecond)
+					running.Add(-1)
+				}
+			})
+		}
+		all.Wait()
+		last := map[int32]int{}
+		for i, p := range order {
+			if i-last[p] > partitions+1 {
+				t.Errorf("partition %d waited for %d others", p, i-last[p])
+			}
+			last[p] = i
+		}
+		if s.hand.bytes != 0 || len(s.hand.line) != 0 || s.hand.large != 0 {
+			t.Errorf("something is in hand of nobody: %+v", &s.hand)
 		}
 	})
 }
