@@ -1,6 +1,7 @@
 package fallback_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -354,6 +355,24 @@ func TestMaxAge_GivesUpOnlyWithEvict(t *testing.T) {
 		kept := len(dataFiles(m)) == 1 && s.Stats().DroppedRecords == 0
 		if kept != (policy == fallback.Hold) || !kept && s.Stats().DroppedRecords != 2 {
 			t.Errorf("%v: left %v, %+v", policy, dataFiles(m), s.Stats())
+		}
+	}
+}
+
+// TestAppend_ControlCharacters has a value that would take six times its bytes in quotes. It finds room in a line that takes as
+// many bytes of any other kind, and comes back unchanged.
+func TestAppend_ControlCharacters(t *testing.T) {
+	t.Parallel()
+	for _, b := range []byte{0x01, 0xff, '"', 'x'} {
+		s := open(t, cfg(), fstest.New())
+		s.SetLimits(2500, 2500)
+		value, to := bytes.Repeat([]byte{b}, 1000), &broker{}
+		if err := s.Append(t.Context(), []fallback.Line{{Record: &kgo.Record{Topic: "t", Key: value[:50], Value: value}}}); err != nil {
+			t.Errorf("%#x: %v", b, err)
+			continue
+		}
+		if _, err := s.Recover(t.Context(), to); err != nil || len(to.got) != 1 || !bytes.Equal(to.got[0].Value, value) || !bytes.Equal(to.got[0].Key, value[:50]) {
+			t.Errorf("%#x came back as %v, %v", b, to.got, err)
 		}
 	}
 }

@@ -51,7 +51,13 @@ func text(b []byte) (*string, string) {
 		return nil, ""
 	}
 	s, encoding := string(b), ""
-	if !utf8.Valid(b) {
+	var quoted bytes.Buffer
+	enc := json.NewEncoder(&quoted)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(s); err != nil {
+		panic(err)
+	}
+	if !utf8.Valid(b) || quoted.Len()-len("\"\"\n") > 2*len(b) {
 		s, encoding = base64.StdEncoding.EncodeToString(b), encodingBase64
 	}
 	return &s, encoding

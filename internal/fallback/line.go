@@ -26,7 +26,7 @@ type Line struct {
 }
 
 const (
-	encodingBase64 = "base64" // for bytes that are not valid UTF-8
+	encodingBase64 = "base64" // for bytes that are not valid UTF-8, or long in quotes
 	encodingUnix   = "unix"   // for a timestamp beyond the years of RFC 3339
 )
 
@@ -88,7 +88,7 @@ func appendField(dst []byte, name string, b []byte, there bool, mark string) []b
 	switch {
 	case !there:
 		return append(dst, "null"...)
-	case utf8.Valid(b):
+	case utf8.Valid(b) && !longInQuotes(b):
 		return appendQuoted(dst, b)
 	}
 	dst = append(dst, '"')

@@ -41,6 +41,7 @@ func TestLine_AnyRecordSurvives(t *testing.T) {
 		rapid.Just[[]byte](nil), rapid.Just([]byte{}),
 		rapid.SliceOfN(rapid.Byte(), 0, 40),
 		rapid.Map(rapid.String(), func(s string) []byte { return []byte(s) }),
+		rapid.SliceOfN(rapid.SampledFrom([]byte("\x00\x1f\x7f\n\"\\ab")), 0, 12),
 		rapid.SampledFrom([][]byte{[]byte("\u2028\u2029<>&\x00\ufffd\""), {0xff, 0xfe}, []byte("\xed\xa0\x80")}),
 	)
 	text := rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 12), func(b []byte) string { return string(b) })
@@ -101,6 +102,9 @@ func TestLine_Format(t *testing.T) {
 		"bytes": {fallback.Line{Oversize: true, Record: &kgo.Record{Topic: "t", Key: []byte{0xff}, Value: []byte{0xfe}, Timestamp: at,
 			Headers: []kgo.RecordHeader{{Key: "\xff", Value: []byte{0xff}}}}},
 			`{"topic":"t","key":"/w==","key_encoding":"base64","value":"/g==","value_encoding":"base64","headers":[{"key":"/w==","key_encoding":"base64","value":"/w==","encoding":"base64"}],"timestamp":"2026-01-02T03:04:05.000000006Z","oversize":true}`},
+		"long in quotes": {fallback.Line{Record: &kgo.Record{Topic: "t", Key: []byte("\x01a\x01a"), Value: []byte("\x01\x01\x01"), Timestamp: at,
+			Headers: []kgo.RecordHeader{{Key: "h", Value: []byte("\x01\u2028\u2028")}, {Key: "\"\\\n", Value: []byte("\x01abcd")}}}},
+			`{"topic":"t","key":"AWEBYQ==","key_encoding":"base64","value":"AQEB","value_encoding":"base64","headers":[{"key":"h","value":"AeKAqOKAqA==","encoding":"base64"},{"key":"\"\\\n","value":"\u0001abcd"}],"timestamp":"2026-01-02T03:04:05.000000006Z"}`},
 		"no timestamp": {fallback.Line{Record: &kgo.Record{Topic: "t"}},
 			`{"topic":"t","key":null,"value":null,"headers":[],"timestamp":null}`},
 		"timestamp beyond RFC 3339": {fallback.Line{Record: &kgo.Record{Topic: "t", Timestamp: time.UnixMilli(9e15)}},

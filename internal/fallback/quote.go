@@ -53,3 +53,23 @@ func appendQuoted(dst, text []byte) []byte {
 	dst = append(dst, text[from:]...)
 	return append(dst, '"')
 }
+
+// longInQuotes reports whether valid UTF-8 takes more than twice its bytes as a JSON string, without the quotes. Only
+// control characters do, with six bytes each. Text with many quotes and line ends does not, so JSON stays readable.
+func longInQuotes(text []byte) bool {
+	more := 0
+	for i, c := range text {
+		switch {
+		case plainInQuotes[c]:
+		case c == 0xe2:
+			if text[i+1] == 0x80 && text[i+2]&^1 == 0xa8 {
+				more += 3
+			}
+		case c == '"', c == '\\', c == '\b', c == '\f', c == '\n', c == '\r', c == '\t':
+			more++
+		default:
+			more += 5
+		}
+	}
+	return more > len(text)
+}
