@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -57,6 +58,41 @@ func TestPublish_ManySmallRecords(t *testing.T) {
 			t.Errorf("%d records were refused by a client whose brokers are well", failed)
 		}
 	}, kfake.SeedTopics(1, dlq))
+}
+
+// TestPublish_MoreThanTheBuffer has records that are many times the buffer of the client. They wait for room while the brokers are
+// well. If no broker answers, the deadline ends the call and none counts as acknowledged.
+func TestPublish_MoreThanTheBuffer(t *testing.T) {
+	t.Parallel()
+	for _, silent := range []bool{false, true} {
+		c := kafkatest.New(t, kfake.SeedTopics(1, dlq))
+		timeout := time.Minute
+		if silent {
+			timeout = 2 * time.Second
+			c.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
+				c.KeepControl()
+				return nil, nil, true
+			})
+		}
+		p, err := kafka.NewPublisher(fast(c), kafka.PublisherConfig{Timeout: timeout, MaxBufferedBytes: 1 << 20}, zerolog.Nop(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		records := make([]*kgo.Record, 400)
+		for i := range records {
+			records[i] = &kgo.Record{Topic: dlq, Value: make([]byte, 50<<10)}
+		}
+		from := time.Now()
+		for i, err := range p.Publish(t.Context(), records) {
+			if silent != errors.Is(err, kafka.ErrUnanswered) || !silent && err != nil {
+				t.Fatalf("record %d, silent %v: %v", i, silent, err)
+			}
+		}
+		if silent && time.Since(from) > 10*timeout {
+			t.Errorf("the call took %v", time.Since(from))
+		}
+	}
 }
 
 func TestClose_EndsRunningCalls(t *testing.T) {

@@ -25,7 +25,8 @@ type PublisherConfig struct {
 	// MaxRecordBytes is the largest uncompressed record that is sent to a broker. Below it the broker decides. It
 	// must stay below the brokers' socket.request.max.bytes. Default 90 MiB.
 	MaxRecordBytes int32
-	// MaxBufferedBytes limits the records that wait for answers at one time, over all calls. Default 256 MiB.
+	// MaxBufferedBytes limits the records that wait for answers at one time, over all calls. Further ones wait for room.
+	// Default 256 MiB.
 	MaxBufferedBytes int
 	// Linger is how long a record waits for others of its partition, also from other calls. Default 0.
 	Linger time.Duration
@@ -211,7 +212,7 @@ func (p *Publisher) tell(records []*kgo.Record, errs []error) (hints map[string]
 func ofTheRecord(err error) bool {
 	for _, known := range []error{kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord, kerr.InvalidTimestamp,
 		kerr.PolicyViolation, kerr.UnknownTopicOrPartition, kerr.TopicAuthorizationFailed, kerr.NotEnoughReplicas,
-		kgo.ErrMaxBuffered, context.Canceled} {
+		context.Canceled} {
 		if errors.Is(err, known) {
 			return true
 		}
@@ -303,9 +304,13 @@ func produce(ctx context.Context, client *kgo.Client, records []*kgo.Record) ([]
 	own := make([]kgo.Record, len(records)) // the client may write into its records after produce returned
 	for i, r := range records {
 		errs[i] = ErrUnanswered
+		if ctx.Err() != nil {
+			continue
+		}
 		own[i] = kgo.Record{Topic: r.Topic, Key: r.Key, Value: r.Value, Headers: r.Headers, Timestamp: r.Timestamp}
-		// TryProduce returns an error if the buffer is full. It does not wait.
-		client.TryProduce(ctx, &own[i], func(r *kgo.Record, err error) {
+		// If the buffer is full, Produce waits until there is room, or ctx ends. TryProduce would refuse the record, and its
+		// brokers may be well.
+		client.Produce(ctx, &own[i], func(r *kgo.Record, err error) {
 			answers <- answer{i, Place{r.Partition, r.Offset}, err}
 		})
 	}
