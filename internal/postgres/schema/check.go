@@ -233,24 +233,39 @@ func checkIdentity(ctx context.Context, conn *pgx.Conn) (Check, error) {
 	return Check{Name: "identity", Detail: "(decision_id, ts) is unique"}, nil
 }
 
-// checkTriggers names the triggers that can swallow a row or alter it before it is stored.
+// checkTriggers names the triggers that can swallow a row, or alter it, before it is stored, or remove it afterwards. Docket
+// has none on the table.
 func checkTriggers(ctx context.Context, conn *pgx.Conn) (Check, error) {
-	const rowBeforeInsert = 1 | 2 | 4 // of tgtype
-	var found []string
+	c := Check{Name: "triggers", Detail: "no trigger alters or removes new rows"}
+	var before, after []string
+	// Of tgtype: 1 for each row, 2 BEFORE, 4 INSERT, 64 INSTEAD OF.
 	err := conn.QueryRow(ctx, `
-		SELECT coalesce(array_agg(DISTINCT tgname::text ORDER BY tgname::text), '{}') FROM pg_trigger
-		 WHERE NOT tgisinternal AND tgenabled <> 'D' AND tgtype & $1 = $1
-		   AND (tgrelid = to_regclass('decision_logs') OR tgrelid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = to_regclass('decision_logs')))`,
-		rowBeforeInsert).Scan(&found)
-	switch {
-	case err != nil:
+		SELECT coalesce(array_agg(DISTINCT tgname::text ORDER BY tgname::text) FILTER (WHERE tgtype & 3 = 3), '{}'),
+		       coalesce(array_agg(DISTINCT tgname::text ORDER BY tgname::text) FILTER (WHERE tgtype & 66 = 0), '{}') FROM pg_trigger
+		 WHERE NOT tgisinternal AND tgenabled <> 'D' AND tgtype & 4 = 4
+		   AND (tgrelid = to_regclass('decision_logs') OR tgrelid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = to_regclass('decision_logs')))`).
+		Scan(&before, &after)
+	if err != nil {
 		return Check{}, err
-	case len(found) > 0:
-		for i := range found {
-			found[i] = db.Identifier(found[i])
-		}
-		return Check{Name: "triggers", Level: Warn, Detail: "BEFORE INSERT: " + strings.Join(found, ", "),
-			Hint: "a trigger that returns NULL, or alters decision_id or ts, makes dead letters of good decisions; one that alters raw makes conflicts of their copies"}, nil
 	}
-	return Check{Name: "triggers", Detail: "no trigger alters rows before they are stored"}, nil
+	var details, hints []string
+	for _, of := range []struct {
+		when, hint string
+		found      []string
+	}{
+		{"BEFORE INSERT: ", "a trigger that returns NULL, or alters decision_id or ts, makes dead letters of good decisions; one that alters raw makes conflicts of their copies", before},
+		{"AFTER INSERT: ", "a row that such a trigger deletes is lost to Docket, which counts it as stored; copy rows elsewhere, and leave them in decision_logs", after},
+	} {
+		if len(of.found) == 0 {
+			continue
+		}
+		for i := range of.found {
+			of.found[i] = db.Identifier(of.found[i])
+		}
+		details, hints = append(details, of.when+strings.Join(of.found, ", ")), append(hints, of.hint)
+	}
+	if len(details) > 0 {
+		c.Level, c.Detail, c.Hint = Warn, strings.Join(details, "; "), strings.Join(hints, "; ")
+	}
+	return c, nil
 }

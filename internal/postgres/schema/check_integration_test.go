@@ -27,6 +27,7 @@ func TestCheck(t *testing.T) {
 	t.Parallel()
 	type levels = map[string]schema.Level
 	const fail, warn = schema.Fail, schema.Warn
+	const after = `CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'; CREATE TRIGGER move AFTER INSERT ON decision_logs `
 	for name, c := range map[string]struct {
 		sql  string
 		want levels
@@ -57,8 +58,13 @@ func TestCheck(t *testing.T) {
 		"CHECK for all": {`ALTER TABLE decision_logs ADD CONSTRAINT odd CHECK (false)`, levels{"write": fail}},
 		"trigger": {`CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
 			CREATE TRIGGER mask BEFORE INSERT ON decision_logs FOR EACH ROW EXECUTE FUNCTION f()`, levels{"triggers": warn}},
-		"not durable":    {`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$`, levels{"durability": warn}},
-		"read-only node": {`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$`, levels{"read_only": fail, "write": fail}},
+		"trigger after each row": {after + `FOR EACH ROW EXECUTE FUNCTION f()`, levels{"triggers": warn}},
+		"trigger after all rows": {after + `REFERENCING NEW TABLE AS come FOR EACH STATEMENT EXECUTE FUNCTION f()`, levels{"triggers": warn}},
+		"trigger of a partition": {strings.Replace(after, "ON decision_logs", "ON decision_logs_default", 1) + `FOR EACH ROW EXECUTE FUNCTION f()`, levels{"triggers": warn}},
+		"trigger after updates":  {strings.Replace(after, "INSERT", "UPDATE", 1) + `FOR EACH ROW EXECUTE FUNCTION f()`, levels{}},
+		"trigger switched off":   {after + `FOR EACH ROW EXECUTE FUNCTION f(); ALTER TABLE decision_logs DISABLE TRIGGER move`, levels{}},
+		"not durable":            {`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$`, levels{"durability": warn}},
+		"read-only node":         {`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$`, levels{"read_only": fail, "write": fail}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -72,6 +78,27 @@ func TestCheck(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestCheck_NamesEachTrigger has a table with both kinds. Docket's own triggers are on other tables.
+func TestCheck_NamesEachTrigger(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	d.Exec(t, `CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+		CREATE TRIGGER mask BEFORE INSERT ON decision_logs FOR EACH ROW EXECUTE FUNCTION f();
+		CREATE TRIGGER move AFTER INSERT ON decision_logs FOR EACH ROW EXECUTE FUNCTION f();
+		CREATE TRIGGER tell AFTER INSERT ON decision_logs FOR EACH STATEMENT EXECUTE FUNCTION f()`)
+	for _, c := range checked(open(t, d.URL, 0)) {
+		if c.Name != "triggers" {
+			continue
+		}
+		same(t, c.Detail, "BEFORE INSERT: mask; AFTER INSERT: move, tell")
+		for _, of := range []string{"returns NULL", "lost to Docket"} {
+			if !strings.Contains(c.Hint, of) {
+				t.Errorf("the hint does not say %q: %s", of, c.Hint)
+			}
+		}
 	}
 }
 
