@@ -40,7 +40,7 @@ type States struct {
 	duties Duties
 	alerts *StateAlerts // nil: none
 	log    zerolog.Logger
-	until  time.Time // of the lease, by this desk's clock; zero: another desk has the duty
+	until  time.Time // of the lease, by this desk's clock; zero: another desk may have the duty
 	trim   time.Time // when idle states are removed next
 	full   bool
 }
@@ -96,6 +96,9 @@ func (s *States) round(ctx context.Context) (time.Duration, error) {
 	}
 	s.cfg.Metrics.round(r, time.Now())
 	s.tell(r)
+	if mine, err := s.mine(ctx, time.Now()); err != nil || !mine { // the work may take longer than the lease
+		return statesAway, err
+	}
 	// Neither keeps the other from its work.
 	var told error
 	if s.alerts != nil {
@@ -120,10 +123,12 @@ func (s *States) mine(ctx context.Context, now time.Time) (bool, error) {
 		s.until = time.Time{}
 		return false, err
 	}
+	if !mine || !time.Now().Before(s.until) { // another desk has it, or may have had it since
+		s.alerts.leave()
+	}
 	if !mine {
 		s.until = time.Time{}
 		s.cfg.Metrics.idle()
-		s.alerts.leave()
 		return false, nil
 	}
 	s.until = now.Add(statesLease)

@@ -23,6 +23,7 @@ type newsOutbox struct {
 	look func(ctx context.Context, from, now time.Time) (*notify.Message, mark, error)
 
 	read    bool            // the note
+	noted   string          // in the ledger, when it was read or written last
 	waiting *notify.Message // nil: none
 	taken   bool            // a channel has it, and the note is still there
 	answer  chan bool       // of the delivery that is under way; nil: none is
@@ -33,13 +34,13 @@ type newsOutbox struct {
 // note is the name of what the ledger remembers.
 func (o *newsOutbox) note() string { return "untold:" + o.key }
 
-// leave forgets what waits: another desk has the duty, and reads it from the ledger.
+// leave has the notes read again. Another desk may have the duty, or may have had it, and then told or left other news.
 func (a *StateAlerts) leave() {
 	if a == nil {
 		return
 	}
 	for _, o := range a.kinds {
-		*o = newsOutbox{key: o.key, look: o.look}
+		o.read = false
 	}
 }
 
@@ -64,7 +65,7 @@ func (a *StateAlerts) tell(ctx context.Context, o *newsOutbox, look bool, from, 
 			if err := a.notes.Remember(ctx, o.note(), string(text)); err != nil {
 				return err
 			}
-			o.waiting, o.tries, o.next = m, 0, now
+			o.noted, o.waiting, o.tries, o.next = string(text), m, 0, now
 		}
 		if err := told(ctx); err != nil {
 			return err
@@ -94,11 +95,11 @@ func (a *StateAlerts) deliver(ctx context.Context, o *newsOutbox, now time.Time)
 	if err := a.notes.Remember(ctx, o.note(), ""); err != nil {
 		return false, err
 	}
-	o.waiting, o.taken = nil, false
+	o.noted, o.waiting, o.taken = "", nil, false
 	return true, nil
 }
 
-// readNote reads once what an earlier desk did not deliver.
+// readNote reads what another desk did not deliver. A message that the ledger still has stays as it is.
 func (a *StateAlerts) readNote(ctx context.Context, o *newsOutbox) error {
 	if o.read {
 		return nil
@@ -107,10 +108,13 @@ func (a *StateAlerts) readNote(ctx context.Context, o *newsOutbox) error {
 	if err != nil && !errors.Is(err, ledger.ErrNotFound) {
 		return err
 	}
+	if o.read = true; text == o.noted {
+		return nil
+	}
+	*o = newsOutbox{key: o.key, look: o.look, read: true, noted: text}
 	var m notify.Message
 	if json.Unmarshal([]byte(text), &m) == nil { // an unreadable text counts as none
 		o.waiting = &m
 	}
-	o.read = true
 	return nil
 }

@@ -1,7 +1,9 @@
 package worker
 
 import (
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -98,4 +100,81 @@ func TestStates_DutyLostForgetsMessages(t *testing.T) {
 	in.take()
 	check(a, now.Add(time.Hour))
 	in.expect(t, "after the other desk")
+}
+
+// A desk cannot reach the database for longer than its lease. Another desk delivers the message that waited, and leaves
+// one of its own. The first desk gets the duty back, and has never been told that it had lost it.
+func TestStates_DutyBackReadsMessages(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		k, b, in, _ := undelivered(t)
+		k.rounds, k.storedBefore = map[string]int{}, time.Now()
+		desk := func(name string) *States {
+			return NewStates(StatesConfig{Holder: name, Metrics: NewStateMetrics(prometheus.NewRegistry())}, keeper{k, name}, b, NewStateAlerts(state.Watch{}, 0, k, b, in), zerolog.Nop())
+		}
+		round := func(s *States) {
+			t.Helper()
+			if _, err := s.round(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		one, other := desk("a"), desk("b")
+		k.denials = []state.Denial{{Path: "first", StoredAt: time.Now()}}
+		round(one)
+		in.answer(t, false)
+		round(one)
+		b.set(func() { b.err = errAlertLedger })
+		for range 4 {
+			pass(30 * time.Second)
+			if _, err := one.round(t.Context()); err == nil {
+				t.Error("a round without the database")
+			}
+		}
+		b.set(func() { b.err = nil })
+		round(other)
+		in.answer(t, true)
+		k.denials = append(k.denials, state.Denial{Path: "second", StoredAt: time.Now()})
+		round(other)
+		in.answer(t, false)
+		round(other)
+		other.leave(t.Context())
+		in.take()
+		for range 10 {
+			pass(10 * time.Minute)
+			round(one)
+			select {
+			case done := <-in.answers:
+				done(true)
+			default:
+			}
+		}
+		var told []string
+		for _, m := range in.take() {
+			told = append(told, m.Lines[0])
+		}
+		if got := strings.Join(told, "; "); got != "path second, decision " {
+			t.Errorf("told %q", got)
+		}
+	})
+}
+
+// A round takes longer than the lease, and another desk takes the duty meanwhile. Alerts are that desk's then.
+func TestStates_DutyLostWhileFollowing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		k, b, in, _ := undelivered(t)
+		k.rounds, k.storedBefore = map[string]int{}, time.Now()
+		k.denials, k.took = []state.Denial{{Path: "a", StoredAt: time.Now()}}, 2*statesLease
+		s := NewStates(StatesConfig{Holder: "a", Metrics: NewStateMetrics(prometheus.NewRegistry())}, keeper{k, "a"}, b, NewStateAlerts(state.Watch{}, 0, k, b, in), zerolog.Nop())
+		go func() {
+			time.Sleep(statesLease + time.Second)
+			if mine, err := b.Duty(t.Context(), statesDuty, "b", 0, statesLease); !mine || err != nil {
+				t.Errorf("the duty of the other desk: %v, %v", mine, err)
+			}
+		}()
+		if pause, err := s.round(t.Context()); pause != statesAway || err != nil {
+			t.Errorf("a pause of %v, %v", pause, err)
+		}
+		in.expect(t, "after the duty was lost")
+	})
 }
