@@ -57,18 +57,22 @@ func (a *Answer) Nowhere() bool {
 }
 
 // near drops what is far, forgotten or in spools of other hosts where a decision is stored. The answer tells such places
-// only of an id that may have been there alone.
+// only of an id that may have been there alone. An id that is found, maybe in another shard, is whole.
 func (a *Answer) near() {
 	if len(a.Rows)+len(a.Archived) > 0 {
 		a.NotLooked = slices.DeleteFunc(a.NotLooked, func(g Gap) bool { return g.Far || g.Spools || g.Forgotten })
+	}
+	if !a.Nowhere() {
+		a.NotLooked = slices.DeleteFunc(a.NotLooked, func(g Gap) bool { return g.Shortened })
 	}
 }
 
 // Stored returns the decisions of the table and of archived days, oldest first.
 func (a *Answer) Stored() []reader.Decision { return Join(a.Rows, a.Archived) }
 
-// Shown moves archived decisions that are not among the shown ones to Found.
+// Shown moves archived decisions that are not among the shown ones to Found. Other answers may share the array of Found.
 func (a *Answer) Shown(shown ...reader.Decision) {
+	a.Found = slices.Clip(a.Found)
 	for _, d := range a.Archived {
 		if !slices.ContainsFunc(shown, func(s reader.Decision) bool { return s.ID == d.ID && s.Time.Equal(d.Time) }) {
 			a.Found = append(a.Found, InArchiveOf(d))

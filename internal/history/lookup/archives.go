@@ -96,7 +96,7 @@ func (s *search) days(ctx context.Context, limits Limits) {
 func (s *search) shortened(name string) {
 	for id, a := range s.answers {
 		if reader.Shortened(id) && a.Nowhere() && !slices.ContainsFunc(s.archived, func(d reader.Decision) bool { return d.ID == id }) {
-			a.NotLooked = append(a.NotLooked, Gap{Name: name, Why: "if the id is shortened: give the whole id"})
+			a.NotLooked = append(a.NotLooked, Gap{Name: name, Why: "if the id is shortened: give the whole id", Shortened: true})
 		}
 	}
 }

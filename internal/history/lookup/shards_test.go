@@ -67,3 +67,20 @@ func TestFind_SpoolOfShards(t *testing.T) {
 		t.Errorf("looked at %q", SearchedIn(got.Looked))
 	}
 }
+
+// An id that a shard has is whole. So the archived days of another shard, which need a whole id, leave no gap.
+func TestFind_WholeIDInShards(t *testing.T) {
+	t.Parallel()
+	a, b := newWorld(t), newWorld(t)
+	if _, err := archivetest.Write(t.Context(), archive.Dir(b.shelf), 2, readertest.Decision(1, noon.AddDate(0, -2, 0))); err != nil {
+		t.Fatal(err)
+	}
+	l := &Look{Shards: []ShardLook{{"a", a.look()}, {"b", b.look()}}}
+	if got := l.Find(t.Context(), "order-12345"); got.Complete() || len(got.NotLooked) != 1 {
+		t.Errorf("without a row: not looked at %q", Gaps(got.NotLooked))
+	}
+	a.rows = []reader.Decision{{Row: reader.Row{ID: "order-12345", Time: noon}}}
+	if got := l.Find(t.Context(), "order-12345"); len(got.Rows) != 1 || !got.Complete() {
+		t.Errorf("%d rows, and not looked at %q", len(got.Rows), Gaps(got.NotLooked))
+	}
+}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"docket/internal/history/reader"
 )
 
 // TestShared_OneScan: concurrent requests share a scan, each gets its own answer, and none waits for one that left.
@@ -94,5 +96,21 @@ func TestShared_PausesAfterManyRecords(t *testing.T) {
 				t.Errorf("two scans of %v and %d records took %v, want a pause of %v", c.scan, c.read, took, c.pause)
 			}
 		})
+	}
+}
+
+// Several askers get one answer. Each may show another decision of it, and changes no answer but its own.
+func TestShown_KeepsOtherAnswers(t *testing.T) {
+	t.Parallel()
+	shared := Answer{ID: "x", Archived: []reader.Decision{
+		{Row: reader.Row{ID: "x", Time: noon, Archived: &reader.ArchivedIn{Day: "2026-05-01", File: "first"}}},
+		{Row: reader.Row{ID: "x", Time: noon.AddDate(0, 0, 1), Archived: &reader.ArchivedIn{Day: "2026-05-02", File: "second"}}},
+	}}
+	shared.Found = append(make([]Found, 0, 4), Found{Where: Parked})
+	one, other := shared, shared
+	one.Shown(shared.Archived[0])
+	other.Shown(shared.Archived[1])
+	if len(one.Found) != 2 || one.Found[1].Day != "2026-05-02" || len(other.Found) != 2 || other.Found[1].Day != "2026-05-01" {
+		t.Errorf("the one has %+v, the other %+v", one.Found, other.Found)
 	}
 }

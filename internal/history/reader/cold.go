@@ -24,6 +24,8 @@ type Gap struct {
 	Spools bool
 	// Forgotten says that an operator gave the place up on purpose, so that nothing has it any more.
 	Forgotten bool
+	// Shortened says that the place was searched for the id, and would need the whole one if it is shortened.
+	Shortened bool
 }
 
 // Lacking reports whether an answer with these gaps is incomplete. It is complete without places that are far or forgotten.
