@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"docket/internal/history/complete"
@@ -19,6 +20,14 @@ type whyInput struct {
 	Subject    string    `query:"subject" maxLength:"4096" doc:"The field that identifies the subject: requested_by, requested_by:host, label:NAME or input:/POINTER; without it DOCKET_READER_SUBJECT"`
 	Elsewhere  bool      `query:"elsewhere" default:"true" doc:"Also look for the id in the other homes; without it the answer does not have them, and says less of how complete it is"`
 	SameInput  bool      `query:"same_input" doc:"When the very same input ended otherwise last; it may take longer"`
+}
+
+// which returns the index of the decision that is asked for, below 0 if none is. Stored times have microseconds.
+func (in *whyInput) which(all []reader.Decision) int {
+	if in.Timestamp.IsZero() {
+		return len(all) - 1
+	}
+	return slices.IndexFunc(all, func(d reader.Decision) bool { return d.Time.Equal(in.Timestamp.Truncate(time.Microsecond)) })
 }
 
 // Explained is an explanation, and other records with the id.
@@ -79,22 +88,19 @@ func (s *api) explain(ctx context.Context, c caller, in *whyInput) (*whyOutput, 
 		find = s.rowsFirst
 	}
 	all, a, err := find(ctx, in.ID, begun)
+	n := in.which(all)
+	if err == nil && n < 0 && !in.Elsewhere { // an archived day may have it
+		all, a, err = s.everyHome(ctx, in.ID, begun)
+		n = in.which(all)
+	}
 	if err != nil {
 		return nil, none, err
 	}
-	ctx = reader.WithHeld(ctx, all)
-	d := all[len(all)-1]
-	if !in.Timestamp.IsZero() {
-		found := false
-		for _, one := range all {
-			if one.Time.Equal(in.Timestamp.Truncate(time.Microsecond)) { // stored times have microseconds
-				d, found = one, true
-			}
-		}
-		if !found {
-			return nil, none, problem(http.StatusNotFound, "no decision of that id is of that time", "leave timestamp away, or take it from GET /api/v1/decisions/{id}")
-		}
+	if n < 0 {
+		return nil, none, problem(http.StatusNotFound, "no decision of that id is of that time", "leave timestamp away, or take it from GET /api/v1/decisions/{id}")
 	}
+	ctx = reader.WithHeld(ctx, all)
+	d := all[n]
 	q := s.Question
 	q.Neighbours, q.SameInput = in.Neighbours, in.SameInput
 	if in.Subject != "" {

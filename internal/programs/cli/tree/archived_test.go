@@ -114,3 +114,25 @@ func TestWhy_ArchivedID(t *testing.T) {
 func (j joined) Search(ctx context.Context, f reader.Filter, p reader.Page) (reader.Found, error) {
 	return j.both.Search(ctx, f, p)
 }
+
+// An id came with two timestamps. The older decision is only in an archived day, and the newer one has a row.
+func TestWhy_AtOfAnArchivedDay(t *testing.T) {
+	t.Parallel()
+	fresh := func() (*world, reader.Decision) {
+		w, old := archivedWorld(t)
+		row := old[0]
+		row.Time, row.StoredAt = now.Add(-time.Hour), now.Add(-time.Hour)
+		w.store.Add(row)
+		return w, old[0]
+	}
+	for at, code := range map[time.Duration]int{0: 0, time.Second: 1} {
+		direct, old := fresh()
+		remote, _ := fresh()
+		args := []string{"why", old.ID, "--at", old.Time.Add(at).UTC().Format(time.RFC3339Nano)}
+		for how, r := range map[string]result{"database": direct.call(args...), "desk": remote.overDesk(t, "auditor").call(args...)} {
+			if r.code != code || (code == 0) != strings.Contains(r.out, old.Time.UTC().Format("2006-01-02 15:04:05")) {
+				t.Errorf("%s, %v later: exit %d\n%s%s", how, at, r.code, r.out, r.err)
+			}
+		}
+	}
+}
