@@ -157,7 +157,7 @@ func (s *State) late(d *Decision) *Flip {
 		return nil
 	}
 	s.Before = &Before{d.Verdict, d.Version}
-	if was != nil && was.Verdict == d.Verdict {
+	if d.Left || was != nil && was.Verdict == d.Verdict { // a flip of a day that left may be noted
 		return nil
 	}
 	f := s.flip(d, s.Version, s.Verdict, s.Revision) // the revision of the decision at Since is not known any more

@@ -148,6 +148,22 @@ func TestFold_LeftDayAgainChangesNothing(t *testing.T) {
 	})
 }
 
+// A state was removed as idle, and began again. Its day left, and an older decision of it is stored again: its flip may
+// have been noted before.
+func TestApply_LeftDayNotesNoFlip(t *testing.T) {
+	t.Parallel()
+	older, newer := decided("alice", 2, "2", verdict.Denied, "r1"), decided("alice", 3, "3", verdict.Allowed, "r1")
+	older.Left = true
+	var s State
+	s.Apply(&newer)
+	if effect, flip := s.Apply(&older); effect != Obsolete || flip != nil || s.Decisions != 1 {
+		t.Errorf("effect %d, flip %+v, %d decisions", effect, flip, s.Decisions)
+	}
+	if s.Before == nil || s.Before.Version != older.Version || s.Doubtful() {
+		t.Errorf("before %+v, late %d", s.Before, s.Late)
+	}
+}
+
 // A decision of a day that left may be new. Then it moves the state as each other does, but counts for no denials and rates.
 func TestFold_LeftDayIsNoNews(t *testing.T) {
 	t.Parallel()
