@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -221,19 +222,48 @@ func (x *export) archiveDecisions(ctx context.Context, shelf archive.Shelf, days
 	return told, failed, nil
 }
 
-// notThere handles a day that is not in the table: if it was archived before, done gets the numbers of that archive.
+// notThere handles a day that is not in the table: if it was archived before, done gets the numbers of its archives.
 func (x *export) notThere(ctx context.Context, shelf archive.Shelf, done *archive.Archived) error {
+	left, err := x.left(ctx, done.Day) // first, because a day leaves the table after its archive was written
+	if err != nil {
+		return err
+	}
 	all, err := archive.Whole(ctx, shelf, x.Sys.Days.Name(), &done.Day)
 	if err != nil {
 		return err
 	}
+	if left != nil {
+		if lacks := left.Absent(all); lacks != nil {
+			lacks.Archives = left.Lacks(all) // also if none is there
+			return lacks
+		}
+	}
+	superseded := archive.Superseded(all)
 	for _, m := range all {
+		if superseded[m.Name()] {
+			continue
+		}
 		done.Archive, done.Reused = m.Name(), true
 		done.Rows += m.Rows
 		done.Bytes += m.Bytes()
 		done.Files += len(m.Files)
 	}
 	return nil
+}
+
+// left returns the day if an archive took it out of the table; nil: none did, or it is not known.
+func (x *export) left(ctx context.Context, day archive.Day) (*archive.Left, error) {
+	if x.Sys.Left == nil {
+		return nil, nil
+	}
+	all, err := x.Sys.Left(ctx)
+	if n := slices.IndexFunc(all, func(l archive.Left) bool { return l.Day == day }); n >= 0 {
+		return &all[n], err
+	}
+	if errors.Is(err, archive.ErrLeftUnread) { // a login without that right may archive
+		return nil, nil
+	}
+	return nil, err
 }
 
 // chosen makes a function that finds the days that the flags choose.

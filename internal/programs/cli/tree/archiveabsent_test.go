@@ -156,3 +156,50 @@ func TestArchive_FilesWithoutAManifestAreTold(t *testing.T) {
 		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
 	}
 }
+
+// emptied is a table without a row of any day.
+type emptied struct{ young }
+
+func (emptied) Open(context.Context, archive.Day) (archive.OpenDay, error) { return noDay{}, nil }
+
+type noDay struct{ archive.OpenDay }
+
+func (noDay) Left(context.Context) (*archive.Left, error) { return nil, nil }
+func (noDay) Source(context.Context) (archive.Source, error) {
+	return archive.Source{ID: "3f9a2c"}, nil
+}
+func (noDay) Where(context.Context) (archive.Location, error) { return archive.Nowhere, nil }
+func (noDay) Close()                                          {}
+
+// A day left the table with a second archive that replaces the first. The command counts its rows once, and fails if an
+// archive that the day needs is gone.
+func TestArchive_DayThatLeft(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	at := time.Date(2026, 8, 1, 10, 0, 0, 0, time.UTC)
+	all := []reader.Decision{readertest.Decision(200, at), readertest.Decision(201, at.Add(time.Minute)), readertest.Decision(202, at.Add(2*time.Minute))}
+	var last *archive.Manifest
+	for _, n := range []int{2, 3} {
+		var err error
+		if last, err = archivetest.Write(t.Context(), archive.Dir(dir), 10, all[:n]...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := &world{days: emptied{}, shelf: archive.Dir(dir), left: []archive.Left{{Day: archive.DayOf(at), Archives: []string{last.Name()}}}}
+	args := []string{"archive", "--day", "2026-08-01", "--to", dir, "--operator", "mara", "--yes"}
+	if r := w.call(args...); r.code != 0 || !strings.Contains(r.out, "2026-08-01: not in the table; already archived, 3 rows\n") {
+		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
+	}
+	for _, file := range []string{last.Name() + ".manifest.json", last.Supersedes[0] + ".manifest.json"} {
+		if err := os.Remove(filepath.Join(dir, file)); err != nil {
+			t.Fatal(err)
+		}
+		if r := w.call(args...); r.code != 1 || !strings.Contains(r.err, "archive "+last.Name()+" has no manifest any more") {
+			t.Errorf("without %s: exit %d\n%s%s", file, r.code, r.out, r.err)
+		}
+	}
+	w.left = nil
+	if r := w.call(args...); r.code != 0 || !strings.Contains(r.out, "no rows in the table and no archive") {
+		t.Errorf("of another day: exit %d\n%s%s", r.code, r.out, r.err)
+	}
+}
