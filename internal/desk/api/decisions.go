@@ -60,8 +60,8 @@ func decisionsOf(all []reader.Decision) []Decision {
 type RangeQuery struct {
 	Since   string   `query:"since" maxLength:"40" doc:"Only decisions since then: how long ago (2h, 7d), a day (yesterday, monday, 2026-11-21) or RFC 3339; days begin at 00:00 UTC"`
 	Until   string   `query:"until" maxLength:"40" doc:"Only decisions before then"`
-	Path    []string `query:"path,explode" nullable:"false" maxItems:"20" doc:"One of these, or below it: a/b/*"`
-	Service []string `query:"service,explode" nullable:"false" maxItems:"20" doc:"One of these"`
+	Path    []string `query:"path,explode" nullable:"false" maxItems:"200" doc:"One of these, or below it: a/b/*"`
+	Service []string `query:"service,explode" nullable:"false" maxItems:"200" doc:"One of these"`
 }
 
 func (q RangeQuery) between(now time.Time) (since, until time.Time, err error) {
@@ -87,9 +87,9 @@ func (q RangeQuery) between(now time.Time) (since, until time.Time, err error) {
 type DecisionQuery struct {
 	RangeQuery
 	Verdict     []reader.Verdict `query:"verdict,explode" nullable:"false" enum:"allowed,denied,undefined,error,other" maxItems:"5"`
-	RequestedBy []string         `query:"requested_by,explode" nullable:"false" maxItems:"20" doc:"Without a port: every port of that host"`
-	Label       []string         `query:"label,explode" nullable:"false" maxItems:"20" doc:"NAME=VALUE"`
-	Match       []string         `query:"match,explode" nullable:"false" maxItems:"20" doc:"input:/POINTER=VALUE, result:… or raw:…; without =VALUE anything there. It asks what a payload holds, so it needs the role auditor"`
+	RequestedBy []string         `query:"requested_by,explode" nullable:"false" maxItems:"200" doc:"Without a port: every port of that host"`
+	Label       []string         `query:"label,explode" nullable:"false" maxItems:"200" doc:"NAME=VALUE"`
+	Match       []string         `query:"match,explode" nullable:"false" maxItems:"200" doc:"input:/POINTER=VALUE, result:… or raw:…; without =VALUE anything there. It asks what a payload holds, so it needs the role auditor"`
 	Payload     bool             `query:"payload" doc:"Whole decisions, which may be personal data; it needs the role auditor and is logged with your name"`
 }
 

@@ -106,7 +106,7 @@ type StateFlips struct {
 
 type statesInput struct {
 	Subject string   `query:"subject" required:"true" minLength:"1" maxLength:"1000" doc:"The whole subject"`
-	Path    []string `query:"path,explode" nullable:"false" maxItems:"20" doc:"One of these, or below it: a/b/*"`
+	Path    []string `query:"path,explode" nullable:"false" maxItems:"200" doc:"One of these, or below it: a/b/*"`
 	Limit   int      `query:"limit" minimum:"1" maximum:"999" default:"100"`
 }
 
@@ -114,7 +114,7 @@ type statesOutput struct{ Body SubjectStates }
 
 type flipsInput struct {
 	Subject string   `query:"subject" maxLength:"1000" doc:"Only this subject"`
-	Path    []string `query:"path,explode" nullable:"false" maxItems:"20" doc:"One of these, or below it: a/b/*"`
+	Path    []string `query:"path,explode" nullable:"false" maxItems:"200" doc:"One of these, or below it: a/b/*"`
 	Since   string   `query:"since" maxLength:"40" doc:"Only decisions since then: how long ago (2h, 7d), a day (yesterday, monday, 2026-11-21) or RFC 3339; days begin at 00:00 UTC"`
 	After   int64    `query:"after" minimum:"0" doc:"Only flips with a higher flip_id. With shards it is refused: use places"`
 	Before  int64    `query:"before" minimum:"0" doc:"Only flips with a lower flip_id. With shards it is refused: use places"`

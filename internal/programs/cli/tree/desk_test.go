@@ -399,3 +399,19 @@ func TestDesk_SameDecisions(t *testing.T) {
 		}
 	}
 }
+
+// A desk takes as many values of a flag as docs/remote.md says.
+func TestDesk_ManyValues(t *testing.T) {
+	t.Parallel()
+	for flag, command := range map[string]string{
+		"--path http/*": "logs", "--service checkout": "stats --since 30m", "--requested-by 10.0.0.1": "logs", "--label a=b": "logs", "--match input:/n=1": "logs",
+		"--path authz/*": "flips", "--path admin/*": "state alice",
+	} {
+		t.Run(command+" "+flag, func(t *testing.T) {
+			t.Parallel()
+			both(t, "auditor", func() *world {
+				return &world{store: decisions(3), states: statesKept(), complete: completed(t, &completetest.Log{}, completetest.Books{N: 2})}
+			}, strings.Fields(command+strings.Repeat(" "+flag, 200))...)
+		})
+	}
+}
