@@ -73,7 +73,7 @@ func (v *diff) compared(a, b reader.Decision) error {
 	}
 	if v.AsJSON {
 		out := jsonDiff{A: endOf(a), B: endOf(b), Differences: found, jsonPartial: v.partial()}
-		if len(out.NotAsked) > 0 {
+		if len(out.NotAsked)+len(out.NotRead) > 0 {
 			out.Freshness = reader.Partial
 		}
 		v.Print(out)

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"docket/internal/desk/ledger"
+	"docket/internal/history/cold"
+	"docket/internal/history/reader"
 	"docket/internal/programs/cli/term"
 	"docket/internal/record/envelope"
 	"docket/internal/testkit/readertest"
@@ -360,5 +363,33 @@ func TestClaims_ManyAreCounted(t *testing.T) {
 		if err := json.Unmarshal([]byte(r.out), &said); err != nil || len(said.Others) != 10 || said.More != 15 {
 			t.Errorf("%q as JSON: %v, %s", args, err, r.out)
 		}
+	}
+}
+
+// unread is a store that could not read a part of the table.
+type unread struct{ *readertest.Store }
+
+func (u unread) ByID(ctx context.Context, id string) ([]reader.Decision, error) {
+	all, err := u.Store.ByID(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return all, &reader.PartialError{Missed: []reader.Missed{{Place: "archived day 2026-03-04", Err: errAway}}}
+}
+
+// A difference says that it lacks a part of the table, as text and as JSON.
+func TestDiff_SaysWhatItLacks(t *testing.T) {
+	t.Parallel()
+	w := &world{store: asked(t), both: func(table *readertest.Store, _ *cold.Days) reader.Store { return unread{table} }}
+	if r := w.call("diff", "w-1", "w-3"); r.code != 0 || strings.Count(r.err, "PARTIAL: archived day 2026-03-04") != 1 {
+		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
+	}
+	r := w.call("diff", "w-1", "w-3", "--json")
+	var out struct {
+		Freshness reader.Freshness
+		NotRead   []string `json:"not_read"`
+	}
+	if err := json.Unmarshal([]byte(r.out), &out); err != nil || r.code != 0 || out.Freshness != reader.Partial || len(out.NotRead) != 1 {
+		t.Errorf("exit %d, %v\n%s%s", r.code, err, r.out, r.err)
 	}
 }
