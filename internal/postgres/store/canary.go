@@ -141,24 +141,32 @@ type lastTaken struct {
 	mu     sync.Mutex
 	one    *canary
 	until  time.Time
-	offers []offer // while there is no one
+	offers []offer // of the last refused batch of each partition, the newest at the end
 	next   int     // candidate of the offers to ask for
 }
 
 // offer is some decisions of a batch that the table refused. Most of them may be good.
 type offer struct {
-	from source
-	size int // rows of the batch
-	some []*canary
+	from        source
+	first, last int64 // offsets of the batch
+	size        int   // rows of the batch
+	bytes       int   // of some
+	some        []*canary
+}
+
+// partOf reports whether o is of a part of that batch.
+func (o *offer) partOf(batch *offer) bool {
+	return o.from == batch.from && o.first >= batch.first && o.last <= batch.last && o.size < batch.size
 }
 
 // The limits of what is remembered. A longer decision is taken only where there is no shorter one.
 const (
 	freshTaken = 10 * time.Second
-	shortTaken = 8 << 10 // bytes
-	mostSome   = 8       // decisions of one batch
-	mostOffers = 256     // partitions
-	mostAsked  = 16      // offered decisions that one probe asks for
+	shortTaken = 8 << 10  // bytes
+	mostSome   = 8        // decisions of one batch
+	mostOffers = 256      // partitions
+	mostBytes  = 16 << 20 // of all offers, but for the newest
+	mostAsked  = 16       // offered decisions that one probe asks for
 )
 
 func (l *lastTaken) get() *canary {
@@ -167,17 +175,17 @@ func (l *lastTaken) get() *canary {
 	return l.one
 }
 
-// offer remembers some rows of a batch that was refused, while no decision is known that the table took. A part of a batch
-// does not replace the batch. A row that is refused alone proves nothing.
+// offer remembers some rows of a batch that was refused, instead of those of an earlier batch of the partition. A decision that
+// the table took says nothing of them: the table may have been altered since. A part of a batch does not replace the batch.
+// A row that is refused alone proves nothing. The oldest offers go where there are too many.
 func (l *lastTaken) offer(rows []pipeline.Row) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.one != nil || len(rows) < 2 {
+	if len(rows) < 2 {
 		return
 	}
-	o := offer{from: sourceOf(rows), size: len(rows)}
-	at := slices.IndexFunc(l.offers, func(had offer) bool { return had.from == o.from })
-	if at >= 0 && l.offers[at].size > o.size {
+	o := offer{from: sourceOf(rows), first: rows[0].Offset, last: rows[len(rows)-1].Offset, size: len(rows)}
+	if slices.ContainsFunc(l.offers, func(had offer) bool { return o.partOf(&had) }) {
 		return
 	}
 	for i := 0; i < len(rows); i += (len(rows) + mostSome - 1) / mostSome {
@@ -187,22 +195,25 @@ func (l *lastTaken) offer(rows []pipeline.Row) {
 		}
 		if c := newCanary(r.Log.Raw, r.Topic, r.Partition, r.UploadedBy, r.Log.Time); c != nil {
 			o.some = append(o.some, c)
+			o.bytes += len(c.log.Raw) + len(c.rest)
 		}
 	}
-	switch {
-	case at >= 0:
-		l.offers[at] = o
-	case len(l.offers) < mostOffers:
-		l.offers = append(l.offers, o)
+	l.next = 0
+	l.offers = append(slices.DeleteFunc(l.offers, func(had offer) bool { return had.from == o.from }), o)
+	bytes, from := o.bytes, len(l.offers)-1
+	for from > 0 && len(l.offers)-from < mostOffers && bytes+l.offers[from-1].bytes <= mostBytes {
+		from--
+		bytes += l.offers[from].bytes
 	}
+	l.offers = slices.Delete(l.offers, 0, from)
 }
 
-// offered gives the next decisions that were offered. Each is given again after all others.
+// offered gives the next decisions that were offered, the newest first. Each is given again after all others.
 func (l *lastTaken) offered() []*canary {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var all []*canary
-	for _, o := range l.offers {
+	for _, o := range slices.Backward(l.offers) {
 		all = append(all, o.some...)
 	}
 	var some []*canary
@@ -217,9 +228,7 @@ func (l *lastTaken) offered() []*canary {
 func (l *lastTaken) took(c *canary) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.one == nil {
-		l.one, l.offers = c, nil
-	}
+	l.one = c
 }
 
 // keep remembers one of the rows that were stored, unless another was a few seconds ago.
@@ -236,7 +245,7 @@ func (l *lastTaken) keep(rows []pipeline.Row, outcomes []pipeline.Outcome) {
 			continue
 		}
 		if c := newCanary(r.Log.Raw, r.Topic, r.Partition, r.UploadedBy, r.Log.Time); c != nil {
-			l.one, l.offers = c, nil
+			l.one = c
 		}
 		l.until = now.Add(freshTaken)
 		return

@@ -1,6 +1,8 @@
 package store_test
 
 import (
+	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -40,6 +42,11 @@ func TestUsersCheck_BadRecord(t *testing.T) {
 				same(t, c.homes, []string{"2 row", "3 dead_letter 23514"})
 				same(t, len(c.holds), 0)
 				same(t, len(server.Rows()), 2)
+				if started {
+					db = openModel(t, server)
+				}
+				c = carry(t, db, false, 1, []*kgo.Record{sourceRecord(4, event("id-d", time.Now(), map[string]any{"path": "other/allow"}))})
+				same(t, c.homes, []string{"4 dead_letter 23514"}) // alone, so that only a stored row speaks for the table
 			})
 		})
 	}
@@ -72,6 +79,83 @@ func TestUsersCheck_Tightened(t *testing.T) {
 		server.Constrain(pgmodel.Constraint{Name: "no_shop", Columns: []string{"service"}, Refuses: func(r pgmodel.Row) bool { return r.Service.V == "shop" }})
 		c := carry(t, db, false, 1, []*kgo.Record{sourceRecord(2, event("id-b", time.Now(), nil))})
 		same(t, c.homes, []string{"2 dead_letter 23514"})
+	})
+}
+
+// needsTenant adds a CHECK of the owner's: from now on each decision has a tenant. Earlier rows stay, and so the decision that
+// a probe resembles has none. Neither has the row that is made up.
+func needsTenant(server *pgmodel.Server) {
+	server.Constrain(pgmodel.Constraint{Name: "tenant", Columns: []string{"raw"}, Refuses: func(r pgmodel.Row) bool {
+		return !bytes.Contains(r.Raw, []byte(`"tenant"`))
+	}})
+}
+
+// oneWithoutTenant has three decisions from this offset on. The one in the middle has no tenant.
+func oneWithoutTenant(offset int64) (batch []*kgo.Record) {
+	for i := range int64(3) {
+		more := map[string]any{"tenant": "acme"}
+		if i == 1 {
+			more = nil
+		}
+		batch = append(batch, sourceRecord(offset+i, event(fmt.Sprint("id-", offset+i), time.Now(), more)))
+	}
+	return batch
+}
+
+// A CHECK that was tightened refuses all that a probe resembles. The good decisions of the refused batch speak for the table,
+// and only the bad one is dead-lettered.
+func TestUsersCheck_TightenedForEveryProbe(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ started, newer bool }{
+		"the same process":              {},
+		"a new process":                 {started: true},
+		"a new process, and newer rows": {started: true, newer: true}, // it reads any row of the day
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inModel(t, func(t *testing.T, server *pgmodel.Server, db *store.Store) {
+				carry(t, db, false, 1, []*kgo.Record{sourceRecord(1, event("id-1", time.Now(), nil))})
+				needsTenant(server)
+				if c.newer {
+					time.Sleep(time.Minute)
+					carry(t, db, false, 1, []*kgo.Record{sourceRecord(2, event("id-2", time.Now(), map[string]any{"tenant": "acme"}))})
+				}
+				if c.started {
+					db = openModel(t, server)
+				}
+				carried := carry(t, db, false, 1, oneWithoutTenant(7))
+				same(t, carried.homes, []string{"7 row", "8 dead_letter 23514", "9 row"})
+				same(t, len(carried.holds), 0)
+			})
+		})
+	}
+}
+
+// An earlier batch of the partition was larger, and the table refuses its decisions by now. They do not speak for the next one.
+func TestUsersCheck_TightenedBetweenBatches(t *testing.T) {
+	t.Parallel()
+	inModel(t, func(t *testing.T, server *pgmodel.Server, db *store.Store) {
+		server.Constrain(pgmodel.Constraint{Name: "path", Columns: []string{"path"}, Refuses: func(r pgmodel.Row) bool { return r.Path.V == "bad/allow" }})
+		batch := []*kgo.Record{sourceRecord(0, event("id-bad", time.Now(), map[string]any{"path": "bad/allow"}))}
+		for i := range int64(20) {
+			batch = append(batch, sourceRecord(1+i, event(fmt.Sprint("id-", 1+i), time.Now(), nil)))
+		}
+		same(t, carry(t, db, false, 1, batch).homes[:2], []string{"0 dead_letter 23514", "1 row"})
+		needsTenant(server)
+		c := carry(t, db, false, 1, oneWithoutTenant(21))
+		same(t, c.homes, []string{"21 row", "22 dead_letter 23514", "23 row"})
+	})
+}
+
+// A CHECK that was tightened and takes none of a batch is at fault.
+func TestUsersCheck_TightenedTakesNothing(t *testing.T) {
+	t.Parallel()
+	inModel(t, func(t *testing.T, server *pgmodel.Server, db *store.Store) {
+		carry(t, db, false, 1, []*kgo.Record{sourceRecord(1, event("id-1", time.Now(), nil))})
+		server.Constrain(pgmodel.Constraint{Name: "none", Columns: []string{"xmin"}, Refuses: func(pgmodel.Row) bool { return true }})
+		c := carry(t, db, false, 1, oneWithoutTenant(2))
+		same(t, len(c.homes)+len(c.sent), 0)
+		same(t, len(c.holds), 1)
 	})
 }
 

@@ -20,7 +20,7 @@ const wideProbe = 256
 
 // Probe stores a known-good row of the given time by the statements of [Store.Store], has deferred constraints checked, and rolls
 // it all back. Then it commits something harmless and waits for that as for any commit. It does so on a connection that it
-// dials, within its own store timeout. The zero time is the present, or else the time of a stored row.
+// dials, within its own store timeout. The zero time is the present, or else the time of a decision that is stored or was refused.
 //
 // nil means that the table takes good rows of that time and that commits are confirmed. Where Store goes by COPY no insert is
 // tried: a table can take the one and not the other, as with a rule for UPDATE, and rows that are there already are asked for.
@@ -38,9 +38,10 @@ func (st *Store) probeOn(ctx context.Context, pg *pgconn.PgConn, at time.Time) e
 	return transact(ctx, pg, (*transaction).commit)
 }
 
-// probeAny asks for one good row after the other until the table takes one: the last that it took, one that is made up,
-// one that is stored, and where none is, some of the batches that were refused. Users' constraints need not like the one that is
-// made up, and the others may be from before a constraint was tightened. The error is that of the first. Whatever says nothing of a row ends it.
+// probeAny asks for one good row after the other until the table takes one: the last that it took, one that is made up, and
+// one that is stored. The probe of any time also asks for some of the batches that were refused. Users' constraints need not
+// like the one that is made up, and the others may be from before a constraint was tightened. The error is that of the first.
+// A failure that says nothing of a row ends it.
 func (st *Store) probeAny(ctx context.Context, pg *pgconn.PgConn, at time.Time) (refused error) {
 	own := at.IsZero()
 	if own {
@@ -67,34 +68,22 @@ func (st *Store) probeAny(ctx context.Context, pg *pgconn.PgConn, at time.Time) 
 		if own {
 			around = anyTime
 		}
-		if last = seen(ctx, pg, at, around, st.Timeout()/4); last == nil {
-			return st.probeOffered(own, settled, &refused)
-		}
-		if settled(last, at) {
+		if last = seen(ctx, pg, at, around, st.Timeout()/4); last != nil && settled(last, at) {
 			return refused
 		}
 	}
-	if own {
-		settled(last, last.at)
+	if !own || last != nil && settled(last, last.at) {
+		return refused
 	}
-	return refused
-}
-
-// probeOffered asks for decisions of refused batches, at their own times. It is for an empty table whose constraints refuse
-// the row that is made up.
-func (st *Store) probeOffered(own bool, settled func(*canary, time.Time) bool, refused *error) error {
-	if own {
-		for _, c := range st.last.offered() {
-			if !settled(c, c.at) {
-				continue
-			}
-			if *refused == nil {
+	for _, c := range st.last.offered() {
+		if settled(c, c.at) {
+			if refused == nil {
 				st.last.took(c)
 			}
 			break
 		}
 	}
-	return *refused
+	return refused
 }
 
 // isTaken reports whether a row was refused because of another row: by a unique index or an exclusion constraint. That

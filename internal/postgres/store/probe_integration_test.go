@@ -186,6 +186,30 @@ func TestProbe_UsersCheck(t *testing.T) {
 	same(t, d.Exec(t, `DELETE FROM decision_logs`), int64(1))
 }
 
+// The owner tightens a CHECK, so that it refuses the last row that was stored and the row that is made up. The good decisions
+// of the next batch speak for the table.
+func TestProbe_TightenedCheck(t *testing.T) {
+	t.Parallel()
+	tenant := map[string]any{"tenant": "acme"}
+	for name, started := range map[string]bool{"the same process": false, "a new process": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := pgtest.New(t)
+			db := open(t, d.URL, time.Minute)
+			carry(t, db, false, 1, []*kgo.Record{sourceRecord(1, event("id-a", midday, nil))})
+			d.Exec(t, `ALTER TABLE decision_logs ADD CONSTRAINT tenant CHECK (raw ? 'tenant') NOT VALID`)
+			if started {
+				db = open(t, d.URL, time.Minute)
+			}
+			c := carry(t, db, false, 1, []*kgo.Record{
+				sourceRecord(2, event("id-b", midday, tenant)), sourceRecord(3, event("id-bad", midday, nil)), sourceRecord(4, event("id-c", midday, tenant)),
+			})
+			same(t, c.homes, []string{"2 row", "3 dead_letter 23514", "4 row"})
+			same(t, len(c.holds), 0)
+		})
+	}
+}
+
 // A disk was full once, so a probe stores many copies of a good row. They do not stand in each other's way, nor in that of
 // the row itself.
 func TestProbe_UsersConstraintAfterAFullDisk(t *testing.T) {
