@@ -66,8 +66,9 @@ func (c *carrier) confirm(ctx context.Context) error {
 		case hold:
 			return c.hold(ctx, holdFor(r, f, probe))
 		case judgeEach:
+			refused := hours{}
 			for i, it := range items {
-				c.route(ctx, it, why[i])
+				c.route(ctx, it, why[i], refused)
 				c.foresight.remember(checkViolated(why[i]))
 			}
 			return nil

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -83,6 +84,65 @@ func TestLocked_PartOfADay(t *testing.T) {
 		i := slices.IndexFunc(w.kafka.took, func(r *kgo.Record) bool { return strings.Contains(string(r.Value), "far1") })
 		if got := headerOf(w.kafka.took[i], envelope.RetryAttempt); got != "4" {
 			t.Errorf("attempt %s", got)
+		}
+	})
+}
+
+// Two hours of a day are locked, and each wait for a lock takes seconds. Each hour costs one probe, and the batch shows
+// progress meanwhile.
+func TestLocked_ManyRecordsOfAnHour(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const lock, limit, far, near = 3200 * time.Millisecond, 5 * time.Second, 60, 100
+		w := newWorld(replayer)
+		at := time.Now().UTC().Truncate(24 * time.Hour).Add(12 * time.Hour)
+		probes := 0
+		w.lock(func(probed time.Time) bool { return probed.Before(at.Add(2 * time.Hour)) })
+		refuse, probe := w.db.refuse, w.db.probe
+		slow := func(err error) error {
+			if err != nil {
+				time.Sleep(lock)
+			}
+			return err
+		}
+		w.db.refuse = func(id string) error { return slow(refuse(id)) }
+		w.db.probe = func(at time.Time) error {
+			err := slow(probe(at))
+			if err != nil {
+				probes++
+			}
+			return err
+		}
+		var rs []*kgo.Record
+		for i := range far + near {
+			id, when := fmt.Sprintf("far%03d", i), at.Add(time.Duration(i)*2*time.Minute)
+			if i >= far {
+				id, when = fmt.Sprintf("a%03d", i), at.Add(3*time.Hour)
+			}
+			r := parkedOf(4, id)[0]
+			r.Offset, r.Value = int64(i), []byte(`{"decision_id":"`+id+`","timestamp":"`+when.Format(time.RFC3339)+`"}`)
+			rs = append(rs, r)
+		}
+		stop, watched := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(watched)
+			for w.pipe.Wedged(limit) == nil {
+				select {
+				case <-stop:
+					return
+				case <-time.After(time.Second):
+				}
+			}
+			t.Error("the batch counts as wedged")
+		}()
+		w.run(t, newPartition(t, rs))
+		close(stop)
+		<-watched
+		if h := w.told.homes(); h["row"] != near || h["parked"] != far {
+			t.Errorf("homes %v", h)
+		}
+		if probes != 2 {
+			t.Errorf("%d probes of locked hours, want 2", probes)
 		}
 	})
 }

@@ -2,17 +2,28 @@ package pipeline
 
 import (
 	"context"
+	"time"
 
 	"docket/internal/errclass"
 )
 
-// route sends an item that failed alone, twice, to its topic.
-func (c *carrier) route(ctx context.Context, it *item, err error) {
+// hours are those in which the table took no good row. A lock can take seconds to fail, and hundreds of items can share
+// it. So each such hour costs one probe.
+type hours map[time.Time]bool
+
+// route sends an item that failed alone, twice, to its topic. refused is shared by the items of one search.
+func (c *carrier) route(ctx context.Context, it *item, err error, refused hours) {
 	f := facts{of: recordFailed, failure: errclass.Classify(err), probe: probePassed, replay: c.cfg.Replay, parked: it.env.Parked}
 	for {
 		switch r := c.decide(f); r.then {
 		case askOwnTime:
-			f.ownTime = answerOf(c.db.Probe(ctx, it.log.Time) == nil)
+			hour := it.log.Time.UTC().Truncate(time.Hour)
+			if !refused[hour] {
+				c.pulse()
+				refused[hour] = c.db.Probe(ctx, it.log.Time) != nil
+				c.pulse()
+			}
+			f.ownTime = answerOf(!refused[hour])
 			continue
 		case postpone:
 			c.postpone(f.failure, it)

@@ -90,8 +90,9 @@ func (c *carrier) resolve(ctx context.Context, open, failed []*item, err error) 
 			c.postpone(f.failure, lockedOut...)
 			return nil
 		case judgeEach:
+			refused := hours{}
 			for _, s := range found.suspects {
-				c.route(ctx, s.Item, s.Err)
+				c.route(ctx, s.Item, s.Err, refused)
 			}
 			found.ahead.parkBehind(homeless(open))
 			return nil
