@@ -154,6 +154,7 @@ func (c *carrier) read(r *kgo.Record, value []byte, maxBytes int64, from, most i
 			c.log.Error().Str(keyTopic, r.Topic).Int32(keyPartition, r.Partition).Int64(keyOffset, r.Offset).
 				Str(keyKind, fmt.Sprintf("%T", v)).Str(keyHint, "report this bug with the topic, partition and offset").
 				Msg("decoder panicked")
+			c.scratch.decoder = decision.Decoder{} // it may have left a decision half read
 			refused = &envelope.Cause{Kind: envelope.Decode, Code: codePanic, Message: "the decoder panicked on this record: a bug in Docket"}
 		}
 	}()

@@ -25,7 +25,13 @@ func (c *carrier) further(ctx context.Context, b *home.Batch) (more bool, err er
 	r, env := b.Records()[0], &take(&c.scratch.envelopes, 1)[0]
 	*env = c.openEnvelope(r)
 	read, refused := c.read(r, l.plain, c.cfg.MaxRecordBytes, l.opened, c.room(c.cfg.BatchBytes).decisions)
-	if refused != nil || len(read.Parts) == 0 || read.Count != len(l.entries) {
+	if refused != nil { // the decoder panicked
+		c.closeFlood(env, l.plain)
+		c.refuseRest(env, refused)
+		c.took()
+		return true, nil
+	}
+	if len(read.Parts) == 0 || read.Count != len(l.entries) {
 		return false, fmt.Errorf("open the record at offset %d again: it does not read as it did before", r.Offset)
 	}
 	c.openItems(env, l.entries[l.opened:], &read)

@@ -20,6 +20,7 @@ type item struct {
 	behind    *item           // an earlier item of the same identity that is parked too; this one is due no sooner
 	id        string          // dead-letter id, once sealed
 	shared    []refusedPart   // nil if the item is one decision; else the decisions of the record that share this dead letter
+	whole     bool            // shared, and the value is the whole record; else that of a shared dead letter is a rest
 	suspected bool            // expected to be refused, and not written with the others
 }
 
@@ -116,6 +117,14 @@ func (it *item) give(h home.Home) {
 
 // size returns the number of decisions in the item.
 func (it *item) size() int { return max(1, len(it.shared)) }
+
+// rest returns the number of decisions if the value is a rest, else 0.
+func (it *item) rest() int {
+	if it.whole {
+		return 0
+	}
+	return len(it.shared)
+}
 
 // followed returns the index of the decision that a trace follows.
 func (it *item) followed() int {

@@ -16,6 +16,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"docket/internal/consumer/lanes"
+	"docket/internal/record/decision"
+	"docket/internal/record/envelope"
 	"docket/internal/record/home"
 )
 
@@ -76,6 +78,41 @@ func TestLargeRecord_IsOpenedInPortions(t *testing.T) {
 				t.Errorf("committed %v, want %v", p.committed, want)
 			}
 		})
+	}
+}
+
+// The decoder panics on a decision of a later portion. The decisions of that portion and of later ones share a dead letter,
+// which has the whole record. The other records are stored.
+func TestLargeRecord_PanicInALaterPortion(t *testing.T) {
+	t.Parallel()
+	w := newWorld(func(w *world) { w.config.BatchBytes, w.config.MaxRefused = batchOf320, 1 })
+	w.pipe.decodeValue = func(d *decision.Decoder, v []byte, n int64, from, most int) (decision.Record, *decision.Refusal) {
+		if from > 320 {
+			panic("a decision of the third portion")
+		}
+		return d.DecodeSome(v, n, from, most)
+	}
+	records := recordsOf(5, logOf("before"), manyOf(1000, 3, 330, 340), logOf("behind"))
+	value := string(records[1].Value)
+	p := newPartition(t, records)
+	if err := w.pipe.Run(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	w.settledAccount(t)
+	equal(t, "dead letters", w.kafka.sent("dlq"), []string{"6/3 decode wrong_type 0", "6/ decode wrong_type 0", "6/ decode panic 0"})
+	for i, n := range map[int]string{1: "2", 2: ""} {
+		if got := headerOf(w.kafka.took[i], envelope.Refused); got != n {
+			t.Errorf("%s has %q refused decisions, want %q", told(w.kafka.took[i]), got, n)
+		}
+	}
+	if got := string(w.kafka.took[2].Value); got != value {
+		t.Errorf("the dead letter has %d bytes, not the record's %d", len(got), len(value))
+	}
+	if h := w.told.homes(); h["row"] != 640-3+2 || h["dead_letter"] != 3+360 || !w.db.has("behind") {
+		t.Errorf("homes %v", h)
+	}
+	if p.last() != 8 {
+		t.Errorf("committed up to %d", p.last())
 	}
 }
 

@@ -20,6 +20,18 @@ func (c *carrier) closeFlood(env *envelope.Envelope, plain []byte) (bytes int) {
 	return bytes
 }
 
+// refuseRest makes one dead letter of the decisions of a large record that were not opened yet. It has the whole record.
+func (c *carrier) refuseRest(env *envelope.Envelope, cause *envelope.Cause) {
+	l := &c.large
+	it := &item{entry: &l.entries[l.opened], env: env, index: env.Origin.Index, value: env.Record.Value, whole: true}
+	err := &decision.Refusal{Reason: decision.Reason(cause.Code)}
+	for ; l.opened < len(l.entries); l.opened++ {
+		it.shared = append(it.shared, refusedPart{&l.entries[l.opened], decision.Part{Index: l.opened, Err: err}})
+	}
+	it.deadLetter(cause)
+	c.scratch.all = append(c.scratch.all, it)
+}
+
 // rests makes the items of refused decisions that share a dead letter, usually one item. A topic need not take a
 // record that is larger than the original. So the letter of a gzipped record is halved until it is no larger.
 func (c *carrier) rests(env *envelope.Envelope, shared []refusedPart, onLines bool) []*item {
