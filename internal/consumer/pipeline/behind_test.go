@@ -72,6 +72,33 @@ func TestBehind_AcrossPortions(t *testing.T) {
 	})
 }
 
+// The later of two waits also if it is in a later portion of a large record.
+func TestBehind_AcrossPortionsOfARecord(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(func(w *world) { w.config.BatchBytes = batchOf320 })
+		w.db.odd = func(r Row) error {
+			if strings.Contains(string(r.Log.Raw), "early") {
+				return sqlstate("23503")
+			}
+			return nil
+		}
+		ids := make([]string, 1000)
+		for i := range ids {
+			ids[i] = fmt.Sprintf("d%04d", i)
+		}
+		logs := good(ids...)
+		for i, path := range map[int]string{10: "early", 700: "late", 800: "later"} {
+			logs[i] = strings.Replace(logOf("twin"), "a/b", path, 1)
+		}
+		w.run(t, newPartition(t, recordsOf(5, "["+strings.Join(logs, ",")+"]")))
+		equal(t, "parked", w.kafka.sent("parking"), []string{"5/10 transient 23503 0", "5/700 transient 23503 0", "5/800 transient 23503 0"})
+		if h := w.told.homes(); h["row"] != 997 || w.db.has("twin") {
+			t.Errorf("homes %v", h)
+		}
+	})
+}
+
 // The later spends no attempt of its own, and is not due before the earlier.
 func TestBehind_NoAttemptIsSpent(t *testing.T) {
 	t.Parallel()

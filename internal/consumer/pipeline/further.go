@@ -39,5 +39,6 @@ func (c *carrier) further(ctx context.Context, b *home.Batch) (more bool, err er
 		c.closeFlood(env, l.plain)
 	}
 	c.took()
+	l.parked.parkBehind(homeless(c.items))
 	return true, nil
 }

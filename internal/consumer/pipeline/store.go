@@ -95,6 +95,7 @@ func (c *carrier) resolve(ctx context.Context, open, failed []*item, err error) 
 				c.route(ctx, s.Item, s.Err, refused)
 			}
 			found.ahead.parkBehind(homeless(open))
+			c.large.waitFor(found.ahead)
 			return nil
 		default:
 			return nil
