@@ -165,8 +165,8 @@ var decisions = []rule{
 	{name: "foreseen: ask about each", by: "11.2", of: checkForeseen, when: whatever, then: askEach},
 
 	// One record failed alone, twice.
-	{name: "alone: a lock, or no partition", by: "6 attempts", of: recordFailed, when: all(ofSomeTimes, ownTimeIs(unasked)), then: askOwnTime},
-	{name: "alone: no good row of its time", by: "6 attempts", of: recordFailed, when: all(ofSomeTimes, ownTimeIs(no)), then: postpone},
+	{name: "alone: a lock", by: "6 attempts", of: recordFailed, when: all(locked, ownTimeIs(unasked)), then: askOwnTime},
+	{name: "alone: its day is locked", by: "6 attempts", of: recordFailed, when: all(locked, ownTimeIs(no)), then: postpone},
 	{name: "alone: a migration refuses it", by: "6 attempts", of: recordFailed, when: ruled(errclass.Await), then: postpone},
 	{name: "alone: too slow", by: "code 57014", of: recordFailed, when: ruled(errclass.RetryBisect), then: deadLetterIt, code: errclass.CodeTooSlow},
 	{name: "alone: an internal error", by: "code XX000", of: recordFailed, when: ruled(errclass.RetryProbeBisect), then: deadLetterIt, code: errclass.CodeInternal},
@@ -255,12 +255,6 @@ func momentOnly(f *facts) bool {
 		return f.of == batchFailed && f.probe == probeAway
 	}
 	return true
-}
-
-// ofSomeTimes reports whether the failure may concern all rows of some times: a lock, or 23514 for a missing partition of
-// the table, whose rule is not that of a CHECK.
-func ofSomeTimes(f *facts) bool {
-	return locked(f) || f.failure.Code == "23514" && f.failure.Rule == errclass.Hold
 }
 
 // ofMoment reports whether a failure blames the moment, not the records and not the set-up.

@@ -42,7 +42,6 @@ func TestDecide_EachRule(t *testing.T) {
 	for _, name := range Rules() {
 		missing[name] = true
 	}
-	withoutPartition := errclass.Classify(&serverError{code: "23514", table: "decision_logs"})
 	for _, c := range []struct {
 		rule string
 		code string // of the failure
@@ -105,11 +104,8 @@ func TestDecide_EachRule(t *testing.T) {
 		{"foreseen: refused alone, twice", "23514", func(f *facts) { f.probe, f.predicted, f.confirmed = probePassed, yes, true }, checkForeseen, judgeEach, ""},
 		{"foreseen: ask about each", "23514", func(f *facts) { f.probe, f.predicted = probePassed, yes }, checkForeseen, askEach, ""},
 
-		{"alone: a lock, or no partition", lockTaken, nil, recordFailed, askOwnTime, ""},
-		{"alone: a lock, or no partition", "", func(f *facts) { f.failure = withoutPartition }, recordFailed, askOwnTime, ""},
-		{"alone: no good row of its time", lockTaken, func(f *facts) { f.ownTime = no }, recordFailed, postpone, ""},
-		{"alone: no good row of its time", "", func(f *facts) { f.failure, f.ownTime = withoutPartition, no }, recordFailed, postpone, ""},
-		{"alone: the moment or the set-up", "", func(f *facts) { f.failure, f.ownTime = withoutPartition, yes }, recordFailed, park, ""},
+		{"alone: a lock", lockTaken, nil, recordFailed, askOwnTime, ""},
+		{"alone: its day is locked", lockTaken, func(f *facts) { f.ownTime = no }, recordFailed, postpone, ""},
 		{"alone: a migration refuses it", "", func(f *facts) { f.failure.Class, f.failure.Rule = errclass.Systemic, errclass.Await }, recordFailed, postpone, ""},
 		{"alone: too slow", "57014", nil, recordFailed, deadLetterIt, errclass.CodeTooSlow},
 		{"alone: an internal error", "XX000", nil, recordFailed, deadLetterIt, errclass.CodeInternal},

@@ -109,50 +109,6 @@ func TestReplay_OutageSpendsNoAttempt(t *testing.T) {
 	}
 }
 
-// The table has no partition for the time of one record in a batch, and so takes no good row of that time. Once a good
-// row is taken there, an attempt counts again.
-func TestReplay_MissingPartitionSpendsNoAttempt(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		there  bool
-		parked []string
-		given  []string
-	}{
-		"missing":             {false, []string{"101/0 transient 23514 4"}, nil},
-		"missing for one row": {true, nil, []string{"101/0 exhausted 23514 5"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(replayer)
-				missing := &serverError{code: "23514", table: "decision_logs"} // it names no constraint
-				w.db.refuse = func(id string) error {
-					if id == "far1" {
-						return missing
-					}
-					return nil
-				}
-				w.db.probe = func(at time.Time) error {
-					if farAway(at) && !c.there {
-						return missing
-					}
-					return nil
-				}
-				rs := parkedOf(4, "a", "far1", "b")
-				for i, value := range dated("a", "far1", "b") {
-					rs[i].Value = []byte(value)
-				}
-				w.run(t, newPartition(t, rs))
-				equal(t, "parked", w.kafka.sent("parking"), c.parked)
-				equal(t, "exhausted", w.kafka.sent("parking-dlq"), c.given)
-				if h := w.told.homes(); h["row"] != 2 {
-					t.Errorf("homes %v", h)
-				}
-			})
-		})
-	}
-}
-
 func TestReplay_FiveAttemptsAreFiveTries(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
