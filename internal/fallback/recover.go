@@ -85,6 +85,7 @@ func (s *Spool) recoverFile(ctx context.Context, p Publisher, f stem, r *Recover
 			return nil // it waits unchanged for its next round
 		}
 		if err := s.moveOversize(ctx, f, found, sent.tooLarge); err != nil {
+			s.history.keep(f, sent.lines)
 			return fmt.Errorf("set oversize records of %s apart: %w", f.data(), err)
 		}
 	}

@@ -519,6 +519,27 @@ func TestRecover_RefusedAhead(t *testing.T) {
 	}
 }
 
+// The disk is full, and the oversize line of a file cannot be moved into a file of its own. The others were acknowledged, and are
+// not published again.
+func TestRecover_OversizeCannotMove(t *testing.T) {
+	t.Parallel()
+	m := fstest.New()
+	s := open(t, cfg(), m)
+	batch := linesOf("a", "big", "c")
+	batch[1].Record.Value = []byte(strings.Repeat("x", 500))
+	mustAppend(t, s, batch...)
+	m.Fail(fstest.Fault{Op: fstest.OpCreate, N: 1, Err: fstest.Errnos[0], Forever: true})
+	b := &broker{answer: tooLarge(100)}
+	for range 5 {
+		if _, err := s.Recover(t.Context(), b); err == nil {
+			t.Fatal("the disk is full, and the file is done")
+		}
+	}
+	m.Heal()
+	drain(t, s, b)
+	wantKeys(t, b.keys(), "a", "c")
+}
+
 func TestRecover_LineRefusedForGood(t *testing.T) {
 	t.Parallel()
 	m := fstest.New()

@@ -19,13 +19,13 @@ type hand struct {
 }
 
 // free gives back the memory of records of a, which has left bytes in hand. A record beyond the limits is done at the
-// latest when its partition has less in hand than it takes.
+// latest when its partition has less in hand than it takes. If as many bytes were given back, the next one finds room in any case.
 func (s *session) free(a *Assignment, bytes, left int64) {
 	h := &s.hand
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.bytes -= bytes
-	if h.large > 0 && (h.bytes <= s.source.sc.BufferBytes || h.line[0] == a && left < h.large) {
+	if h.large > 0 && (h.bytes <= s.source.sc.BufferBytes || h.line[0] == a && (left < h.large || bytes >= h.large)) {
 		h.line, h.large = slices.Delete(h.line, 0, 1), 0
 	}
 	h.leave(a)
@@ -85,6 +85,8 @@ func (s *session) crowded(a *Assignment) <-chan struct{} {
 		if h.line[0] == a && h.large == 0 {
 			return nil
 		}
+	} else {
+		h.leave(a) // a share is larger meanwhile
 	}
 	if h.freed == nil {
 		h.freed = make(chan struct{})

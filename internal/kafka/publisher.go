@@ -255,26 +255,47 @@ func ofOne(err error) bool {
 	return errors.Is(err, kerr.InvalidRecord) || errors.Is(err, kerr.InvalidTimestamp)
 }
 
-// mostApart is after how many refusals of single records the others of a call are left as they are. If a topic takes none of
-// them, this bounds the requests.
-const mostApart = 100
+// mostApart limits how many parts of refused sets a call sends. If a topic takes none of the records, this bounds the requests.
+const mostApart = 200
 
-// apart sends the records of sets that were refused because of some, each by itself. Their order is by chance: where the brokers
-// refuse many, others have their turn in a later call.
+// apart sends the records of sets that were refused because of some in halves, and the refused ones in halves again. Their
+// order is by chance: where the brokers refuse many, others have their turn in a later call.
 func (c *clients) apart(ctx context.Context, records []*kgo.Record, placed []Place, errs []error) {
-	refused := 0
+	var all []int
 	for _, i := range rand.Perm(len(errs)) {
-		if !ofOne(errs[i]) {
-			continue
-		}
-		placed[i], errs[i] = c.byItself(ctx, records[i])
 		if ofOne(errs[i]) {
-			refused++
-		}
-		if refused == mostApart || ctx.Err() != nil {
-			return
+			all = append(all, i)
 		}
 	}
+	sets := [][]int{all}
+	for sent := 0; len(sets) > 0; sets = sets[1:] {
+		for _, half := range [][]int{sets[0][:len(sets[0])/2], sets[0][len(sets[0])/2:]} {
+			if len(half) == 0 {
+				continue
+			}
+			if sent++; sent > mostApart || ctx.Err() != nil {
+				return
+			}
+			if left := c.part(ctx, half, records, placed, errs); len(left) > 1 {
+				sets = append(sets, left)
+			}
+		}
+	}
+}
+
+// part sends some of the records again. It returns those that the brokers refused because of some of them.
+func (c *clients) part(ctx context.Context, of []int, records []*kgo.Record, placed []Place, errs []error) (left []int) {
+	some := make([]*kgo.Record, len(of))
+	for n, i := range of {
+		some[n] = records[i]
+	}
+	at, failed := produce(ctx, c.many, some)
+	for n, i := range of {
+		if placed[i], errs[i] = at[n], failed[n]; ofOne(failed[n]) {
+			left = append(left, i)
+		}
+	}
+	return left
 }
 
 // byItself sends one record in a request of its own, so that the answer is about this record.

@@ -223,6 +223,7 @@ func (s *session) carry(a *Assignment) {
 	if err == nil && s.source.sc.Once {
 		a.commitMarks(a.ctx, true) // the session may end before the next look
 	}
+	a.finishTaken() // a partition that was stopped, or is done, stays assigned
 	a.mu.Lock()
 	// Check this context too: a waiter on it may wake before leaving is done and before dead is set.
 	given := a.dead || a.ctx.Err() != nil || a.leaving.Err() != nil

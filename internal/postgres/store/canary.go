@@ -142,7 +142,7 @@ type lastTaken struct {
 	one    *canary
 	until  time.Time
 	offers []offer // of the last refused batch of each partition, the newest at the end
-	next   int     // candidate of the offers to ask for
+	next   int     // candidate of the offers to ask for; as many as there are: none is left
 }
 
 // offer is some decisions of a batch that the table refused. Most of them may be good.
@@ -152,6 +152,7 @@ type offer struct {
 	size        int   // rows of the batch
 	bytes       int   // of some
 	some        []*canary
+	came        time.Time
 }
 
 // partOf reports whether o is of a part of that batch.
@@ -167,6 +168,7 @@ const (
 	mostOffers = 256      // partitions
 	mostBytes  = 16 << 20 // of all offers, but for the newest
 	mostAsked  = 16       // offered decisions that one probe asks for
+	mostAge    = time.Hour
 )
 
 func (l *lastTaken) get() *canary {
@@ -184,7 +186,7 @@ func (l *lastTaken) offer(rows []pipeline.Row) {
 	if len(rows) < 2 {
 		return
 	}
-	o := offer{from: sourceOf(rows), first: rows[0].Offset, last: rows[len(rows)-1].Offset, size: len(rows)}
+	o := offer{from: sourceOf(rows), first: rows[0].Offset, last: rows[len(rows)-1].Offset, size: len(rows), came: time.Now()}
 	if slices.ContainsFunc(l.offers, func(had offer) bool { return o.partOf(&had) }) {
 		return
 	}
@@ -208,20 +210,31 @@ func (l *lastTaken) offer(rows []pipeline.Row) {
 	l.offers = slices.Delete(l.offers, 0, from)
 }
 
-// offered gives the next decisions that were offered, the newest first. Each is given again after all others.
-func (l *lastTaken) offered() []*canary {
+// offered gives the next decision that was offered, the newest first, and nil after the last one. Then it begins again. Old
+// offers say nothing of the table as it is: their batches are done, unless a partition holds for as long.
+func (l *lastTaken) offered() *canary {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var all []*canary
+	l.offers = slices.DeleteFunc(l.offers, func(o offer) bool { return time.Since(o.came) > mostAge })
+	at := l.next
 	for _, o := range slices.Backward(l.offers) {
-		all = append(all, o.some...)
+		if at < len(o.some) {
+			l.next++
+			return o.some[at]
+		}
+		at -= len(o.some)
 	}
-	var some []*canary
-	for range min(len(all), mostAsked) {
-		some = append(some, all[l.next%len(all)])
-		l.next++
+	l.next = 0
+	return nil
+}
+
+// done drops what was offered of earlier batches of the partition, as rows of a later one were stored.
+func (l *lastTaken) done(rows []pipeline.Row) {
+	if len(l.offers) == 0 || len(rows) == 0 {
+		return
 	}
-	return some
+	from := sourceOf(rows)
+	l.offers = slices.DeleteFunc(l.offers, func(o offer) bool { return o.from == from && o.last < rows[0].Offset })
 }
 
 // took remembers an offered decision that a probe stored and took back.
@@ -235,6 +248,7 @@ func (l *lastTaken) took(c *canary) {
 func (l *lastTaken) keep(rows []pipeline.Row, outcomes []pipeline.Outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.done(rows)
 	now := time.Now()
 	if now.Before(l.until) {
 		return

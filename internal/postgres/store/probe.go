@@ -43,9 +43,9 @@ func (st *Store) probeOn(ctx context.Context, pg *pgconn.PgConn, at time.Time) e
 // like the one that is made up, and the others may be from before a constraint was tightened. The error is that of the first.
 // A failure that says nothing of a row ends it.
 func (st *Store) probeAny(ctx context.Context, pg *pgconn.PgConn, at time.Time) (refused error) {
-	own := at.IsZero()
+	own, began := at.IsZero(), time.Now()
 	if own {
-		at = time.Now()
+		at = began
 	}
 	settled := func(c *canary, at time.Time) bool {
 		err := st.probeRow(ctx, pg, c, at)
@@ -75,13 +75,20 @@ func (st *Store) probeAny(ctx context.Context, pg *pgconn.PgConn, at time.Time) 
 	if !own || last != nil && settled(last, last.at) {
 		return refused
 	}
-	for _, c := range st.last.offered() {
-		if settled(c, c.at) {
-			if refused == nil {
-				st.last.took(c)
-			}
+	first := refused
+	for range mostAsked {
+		c := st.last.offered()
+		if c == nil || time.Since(began) > st.Timeout()/2 {
 			break
 		}
+		if !settled(c, c.at) {
+			continue
+		}
+		if refused != nil { // of the moment, as after too long a time: the table has refused rows all the same
+			return first
+		}
+		st.last.took(c)
+		break
 	}
 	return refused
 }

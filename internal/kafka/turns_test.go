@@ -1,0 +1,120 @@
+package kafka
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// A partition that is stopped stays assigned. It keeps no memory in hand, and no turn of records beyond the limits.
+func TestHand_StoppedPartitionGivesBack(t *testing.T) {
+	t.Parallel()
+	s := lone(SourceConfig{BufferBytes: 8 << 20, BatchBytes: 8 << 20})
+	s.sharing.Store(2)
+	taken := make(chan struct{})
+	s.handle = func(ctx context.Context, a *Assignment) error {
+		if _, err := a.Fetch(ctx); err == nil {
+			close(taken)
+		}
+		<-ctx.Done()
+		return nil
+	}
+	a := newAssignment(t.Context(), s, "logs", 0, "member")
+	r := sized(0, 13<<20)
+	r.Attrs = kgo.RecordAttrs{}
+	if err := a.append([]*kgo.Record{r}); err != nil {
+		t.Fatal(err)
+	}
+	go s.carry(a)
+	<-taken
+	s.stopPartition(a, &kgo.ErrDataLoss{Topic: "logs"})
+	<-a.done
+	if n := s.source.room.lent.Load(); n != 0 || s.hand.bytes != 0 || len(s.hand.line) > 0 || s.hand.large > 0 {
+		t.Errorf("lent %d, in hand %d, line %d, large %d", n, s.hand.bytes, len(s.hand.line), s.hand.large)
+	}
+}
+
+// The record beyond the limits is done. Its partition has other records in hand, which are not due for an hour.
+func TestHand_DoneRecordGivesUpItsTurn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := lone(SourceConfig{BufferBytes: 8 << 20, BatchBytes: 8 << 20})
+		s.sharing.Store(3)
+		of := func(p int32, sizes ...int) *Assignment {
+			a := newAssignment(t.Context(), s, "logs", p, "member")
+			var rs []*kgo.Record
+			for i, n := range sizes {
+				r := sized(int64(i), n-recordOverhead)
+				r.Partition = p
+				rs = append(rs, r)
+			}
+			if err := a.append(rs); err != nil {
+				t.Fatal(err)
+			}
+			return a
+		}
+		take := func(a *Assignment) {
+			t.Helper()
+			if rs, err := a.Take(t.Context(), 1, 8<<20, 0); err != nil || len(rs) != 1 {
+				t.Fatal(rs, err)
+			}
+		}
+		a, b, c := of(0, 4<<20, 4<<20, 4<<20), of(1, 1<<20), of(2, 5<<20)
+		take(a)
+		take(a) // 8 MiB that are not due
+		take(b) // 1 MiB of its share that is not due
+		take(a) // beyond the limits, and due
+		time.AfterFunc(time.Hour, a.finishTaken)
+		a.Done(4 << 20) // it has its home
+		from := time.Now()
+		take(c)
+		if waited := time.Since(from); waited > time.Minute {
+			t.Errorf("a due record beyond the limits waited for %v, and none was in hand", waited)
+		}
+	})
+}
+
+// The share grows while a partition waits in the line. Its record is then no larger than a share, and waits for its own records
+// alone.
+func TestHand_ShareGrowsInTheLine(t *testing.T) {
+	t.Parallel()
+	s := lone(SourceConfig{BufferBytes: 100 << 10})
+	s.sharing.Store(10) // share 5 KiB
+	s.hand.bytes = 200 << 10
+	holder := newAssignment(t.Context(), s, "logs", 2, "member")
+	s.hand.line, s.hand.large, holder.inHand = []*Assignment{holder}, 110<<10, 110<<10
+	a := newAssignment(t.Context(), s, "logs", 0, "member")
+	a.inHand = 45 << 10 // records that are not due
+	_ = a.append([]*kgo.Record{sized(0, 20<<10)})
+	b := newAssignment(t.Context(), s, "logs", 1, "member")
+	r := sized(0, 120<<10)
+	r.Partition = 1
+	_ = b.append([]*kgo.Record{r})
+	took := make(chan string, 2)
+	take := func(name string, a *Assignment) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if rs, err := a.Take(ctx, 10, 1<<20, 0); err == nil && len(rs) == 1 {
+			took <- name
+		} else {
+			took <- name + " took none"
+		}
+	}
+	go take("a", a)
+	eventually(t, func() bool { s.hand.mu.Lock(); defer s.hand.mu.Unlock(); return len(s.hand.line) == 2 })
+	go take("b", b)
+	eventually(t, func() bool { s.hand.mu.Lock(); defer s.hand.mu.Unlock(); return len(s.hand.line) == 3 })
+	// partitions are revoked, and the record beyond the limits is done
+	s.sharing.Store(1) // share 50 KiB
+	holder.finishTaken()
+	if n := <-took; n != "b" {
+		t.Errorf("%s, and no record beyond the limits is in hand", n)
+	}
+	a.finishTaken()
+	if n := <-took; n != "a" {
+		t.Error(n)
+	}
+}

@@ -1,0 +1,71 @@
+package store_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"docket/internal/consumer/pipeline"
+	"docket/internal/postgres/store"
+	"docket/internal/record/decision"
+	"docket/internal/testkit/pgmodel"
+)
+
+// Days ago one bad record of another partition had its batch refused. All is well since. Then a wrong CHECK takes no decision of
+// today. The table is at fault, and the records hold.
+func TestUsersCheck_OldOffers(t *testing.T) {
+	t.Parallel()
+	inModel(t, func(t *testing.T, server *pgmodel.Server, db *store.Store) {
+		server.Constrain(pgmodel.Constraint{Name: "path", Columns: []string{"path"}, Refuses: func(r pgmodel.Row) bool { return r.Path.V == "bad/allow" }})
+		var rows []pipeline.Row
+		for i := range 4 {
+			more := map[string]any{}
+			if i == 0 {
+				more["path"] = "bad/allow"
+			}
+			raw := event(fmt.Sprint("id-old-", i), time.Now(), more)
+			read, refusal := decision.Decode([]byte(raw), 1<<20)
+			if refusal != nil {
+				t.Fatal(refusal)
+			}
+			rows = append(rows, pipeline.Row{Log: &read.Parts[0].Log, Topic: "decision-logs", Partition: 1, Offset: int64(i)})
+		}
+		if _, err := db.Store(t.Context(), rows, false); err == nil {
+			t.Fatal("the batch is to be refused")
+		}
+		time.Sleep(72 * time.Hour)
+		today := time.Now()
+		c := carry(t, db, false, 1, []*kgo.Record{sourceRecord(1, event("id-1", time.Now(), nil)), sourceRecord(2, event("id-2", time.Now(), nil))})
+		same(t, c.homes, []string{"1 row", "2 row"})
+		time.Sleep(time.Hour)
+		server.Constrain(pgmodel.Constraint{Name: "wrong", Columns: []string{"ts"}, Refuses: func(r pgmodel.Row) bool { return !r.Time.Before(today.Add(-time.Minute)) }})
+		var batch []*kgo.Record
+		for i := range int64(5) {
+			batch = append(batch, sourceRecord(3+i, event(fmt.Sprint("id-", 3+i), time.Now(), nil)))
+		}
+		c = carry(t, db, false, 1, batch)
+		same(t, len(c.homes), 0)
+		same(t, len(c.holds), 1)
+	})
+}
+
+// The table takes nothing, and a statement takes long. The probe could ask for so many rows that its time is over. The hold says
+// what the table refuses all the same.
+func TestUsersCheck_SlowRefusal(t *testing.T) {
+	t.Parallel()
+	inModel(t, func(t *testing.T, server *pgmodel.Server, db *store.Store) {
+		carry(t, db, false, 1, []*kgo.Record{sourceRecord(1, event("id-1", time.Now(), nil))})
+		server.Constrain(pgmodel.Constraint{Name: "none", Columns: []string{"xmin"}, Refuses: func(pgmodel.Row) bool { return true }})
+		server.Inject(pgmodel.Fault{Point: pgmodel.Insert, Count: -1, Delay: 350 * time.Millisecond})
+		var batch []*kgo.Record
+		for i := range int64(16) {
+			batch = append(batch, sourceRecord(2+i, event(fmt.Sprint("id-", 2+i), time.Now(), nil)))
+		}
+		c := carry(t, db, false, 1, batch)
+		if len(c.holds) != 1 || c.holds[0].Reason != pipeline.ReasonDatabaseRefuses {
+			t.Errorf("holds %v", c.holds)
+		}
+	})
+}
