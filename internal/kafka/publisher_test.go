@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -236,69 +235,6 @@ func TestPublish_SetBeyondTheSegment(t *testing.T) {
 		}
 		if there := c.ReadAll(t, dlq); len(there) != 39 {
 			t.Errorf("%d records are there, want 39", len(there))
-		}
-	}, kfake.SeedTopics(1, dlq))
-}
-
-// refuseSets has the brokers refuse each set with a record of this value, as they do where one has no key for a compacted topic.
-// It returns how many sets they got.
-func refuseSets(c *kafkatest.Cluster, value []byte) (sets *atomic.Int64) {
-	sets = new(atomic.Int64)
-	c.ControlKey(int16(kmsg.Produce), func(asked kmsg.Request) (kmsg.Response, error, bool) {
-		c.KeepControl()
-		sets.Add(1)
-		r := asked.(*kmsg.ProduceRequest)
-		resp := r.ResponseKind().(*kmsg.ProduceResponse)
-		for _, topic := range r.Topics {
-			of := kmsg.ProduceResponseTopic{Topic: topic.Topic, TopicID: topic.TopicID}
-			for _, p := range topic.Partitions {
-				if !bytes.Contains(p.Records, value) {
-					return nil, nil, false
-				}
-				answer := kmsg.NewProduceResponseTopicPartition()
-				answer.Partition, answer.ErrorCode = p.Partition, kerr.InvalidRecord.Code
-				of.Partitions = append(of.Partitions, answer)
-			}
-			resp.Topics = append(resp.Topics, of)
-		}
-		return resp, nil, true
-	})
-	return sets
-}
-
-// A broker refuses a whole set for one record without a key. The others are acknowledged all the same. Where it refuses many, a
-// call has so many requests at most, and another call has others their turn.
-func TestPublish_SetWithInvalidRecords(t *testing.T) {
-	t.Parallel()
-	virtually(t, func(t *testing.T, c *kafkatest.Cluster) {
-		p := publisher(t, c, kafkatest.Timeout)
-		invalid := noise(24) // it stays as it is in a compressed set
-		sets := refuseSets(c, invalid)
-		records := forwarded(40)
-		records[17].Value = invalid
-		for i, err := range p.Publish(context.Background(), records) {
-			if (i == 17) != errors.Is(err, kerr.InvalidRecord) || (i != 17) != (err == nil) {
-				t.Errorf("record %d: %v", i, err)
-			}
-		}
-		if there := c.ReadAll(t, dlq); len(there) != 39 {
-			t.Errorf("%d records are there, want 39", len(there))
-		}
-		if n := sets.Load(); n > 20 { // not one for each record
-			t.Errorf("%d requests", n)
-		}
-		for _, r := range records {
-			r.Value = invalid
-		}
-		records = slices.Concat(records, records, records, records)
-		sets.Store(0)
-		for i, err := range p.Publish(context.Background(), records) {
-			if !errors.Is(err, kerr.InvalidRecord) {
-				t.Errorf("record %d: %v", i, err)
-			}
-		}
-		if n := sets.Load(); n > 210 {
-			t.Errorf("%d requests", n)
 		}
 	}, kfake.SeedTopics(1, dlq))
 }

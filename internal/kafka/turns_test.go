@@ -88,11 +88,15 @@ func TestHand_ShareGrowsInTheLine(t *testing.T) {
 	s.hand.line, s.hand.large, holder.inHand = []*Assignment{holder}, 110<<10, 110<<10
 	a := newAssignment(t.Context(), s, "logs", 0, "member")
 	a.inHand = 45 << 10 // records that are not due
-	_ = a.append([]*kgo.Record{sized(0, 20<<10)})
+	if err := a.append([]*kgo.Record{sized(0, 20<<10)}); err != nil {
+		t.Fatal(err)
+	}
 	b := newAssignment(t.Context(), s, "logs", 1, "member")
 	r := sized(0, 120<<10)
 	r.Partition = 1
-	_ = b.append([]*kgo.Record{r})
+	if err := b.append([]*kgo.Record{r}); err != nil {
+		t.Fatal(err)
+	}
 	took := make(chan string, 2)
 	take := func(name string, a *Assignment) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

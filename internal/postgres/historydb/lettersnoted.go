@@ -30,7 +30,7 @@ func (r *Reader) LettersNoted(ctx context.Context) ([]archive.Noted, error) {
 			return nil, db.Clean("look for archives of dead letters", err)
 		}
 		switch {
-		case none: // there is no ledger
+		case none: // a database without the ledger
 			return nil, nil
 		case !readable:
 			return nil, archive.ErrNotedUnread
