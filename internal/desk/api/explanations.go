@@ -10,6 +10,7 @@ import (
 	"docket/internal/history/complete"
 	"docket/internal/history/lookup"
 	"docket/internal/history/reader"
+	"docket/internal/record/escape"
 	"docket/internal/record/subject"
 )
 
@@ -153,7 +154,7 @@ func (s *api) diff(ctx context.Context, c caller, in *diffInput) (*diffOutput, e
 			return nil, err
 		}
 		d := all[len(all)-1]
-		two[i], names[i] = d, DecisionName{d.ID, d.Time.UTC(), lookup.Gaps(exact)}
+		two[i], names[i] = d, DecisionName{d.ID, escape.Time(d.Time), lookup.Gaps(exact)}
 	}
 	found, err := reader.Diff(two[0].Raw, two[1].Raw, reader.DiffOptions{All: in.All})
 	if errors.Is(err, reader.ErrNotJSON) {

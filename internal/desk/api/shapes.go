@@ -5,6 +5,7 @@ import (
 
 	"docket/internal/desk/ledger"
 	"docket/internal/record/envelope"
+	"docket/internal/record/escape"
 )
 
 // Filter chooses dead letters in a body. Every set field has to match.
@@ -71,7 +72,7 @@ func moment(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
-	t = t.UTC()
+	t = escape.Time(t)
 	return &t
 }
 

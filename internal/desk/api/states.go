@@ -12,6 +12,7 @@ import (
 	"docket/internal/history/reader"
 	"docket/internal/history/sharded"
 	"docket/internal/history/state"
+	"docket/internal/record/escape"
 )
 
 // SubjectState is the newest answer of a subject on a path.
@@ -220,12 +221,12 @@ const hintPlaces = "use places: the next_places or newest_places of the answer b
 
 func stateOf(s *state.State) SubjectState {
 	out := SubjectState{
-		Subject: s.Subject, Path: s.Path, Verdict: s.Verdict, Revision: s.Revision, Hash: hex.EncodeToString(s.Hash[:]), Since: s.Since.Time, SinceID: s.Since.ID,
-		LastSeen: s.LastSeen, Decisions: s.Decisions, VersionTS: s.Version.Time, VersionID: s.Version.ID, Late: s.Late,
+		Subject: s.Subject, Path: s.Path, Verdict: s.Verdict, Revision: s.Revision, Hash: hex.EncodeToString(s.Hash[:]), Since: escape.Time(s.Since.Time), SinceID: s.Since.ID,
+		LastSeen: escape.Time(s.LastSeen), Decisions: s.Decisions, VersionTS: escape.Time(s.Version.Time), VersionID: s.Version.ID, Late: s.Late,
 		SinceAtLatest: s.SinceAtLatest, Shards: s.Shards,
 	}
 	if b := s.Before; b != nil {
-		out.Before = &StateBefore{b.Verdict, b.Time, b.ID}
+		out.Before = &StateBefore{b.Verdict, escape.Time(b.Time), b.ID}
 	}
 	if l := s.Lacks; l != nil {
 		out.Lacks = &StateLacks{l.Fields, l.Shards, l.Before}
@@ -236,7 +237,7 @@ func stateOf(s *state.State) SubjectState {
 func flipOf(f *state.Flip) StateFlip {
 	return StateFlip{
 		ID: f.ID, Subject: f.Subject, Path: f.Path, Was: f.Was, Verdict: f.Verdict, WasRevision: f.WasRevision, Revision: f.Revision,
-		Timestamp: f.Time, DecisionID: f.Version.ID, WasTimestamp: f.WasVersion.Time, WasID: f.WasVersion.ID, StoredAt: f.StoredAt, Late: f.Late, Shard: f.Shard,
+		Timestamp: escape.Time(f.Time), DecisionID: f.Version.ID, WasTimestamp: escape.Time(f.WasVersion.Time), WasID: f.WasVersion.ID, StoredAt: f.StoredAt, Late: f.Late, Shard: f.Shard,
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"docket/internal/desk/api"
 	"docket/internal/history/reader"
+	"docket/internal/record/escape"
 )
 
 // Decisions is a [reader.Store] of a desk. It asks for payloads; see [Decisions.Columns].
@@ -40,7 +41,7 @@ func (d Decisions) Columns() reader.Store {
 // flag is a query parameter that is true.
 const flag = "true"
 
-func instant(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+func instant(t time.Time) string { return escape.Instant(t) }
 
 // rangeQuery are the parameters of a range.
 func rangeQuery(since, until time.Time, paths, services []string) url.Values {

@@ -270,8 +270,8 @@ func (c *csvRows) row(d *api.Decision) error {
 	if d.ReqID != nil {
 		id = strconv.FormatInt(*d.ReqID, 10)
 	}
-	return c.write([]string{d.Timestamp.UTC().Format(time.RFC3339Nano), d.ID, string(d.Verdict), pointed(d.Path), pointed(d.Service), pointed(d.RequestedBy), id, pointed(d.OPAID), pointed(d.OPAVersion), string(d.Labels), string(d.Bundles),
-		d.StoredAt.UTC().Format(time.RFC3339Nano), d.Origin.Topic, strconv.Itoa(int(d.Origin.Partition)), strconv.FormatInt(d.Origin.Offset, 10), d.Shard, yes(d.Edited != nil), yes(d.Archived != nil)})
+	return c.write([]string{escape.Instant(d.Timestamp), d.ID, string(d.Verdict), pointed(d.Path), pointed(d.Service), pointed(d.RequestedBy), id, pointed(d.OPAID), pointed(d.OPAVersion), string(d.Labels), string(d.Bundles),
+		escape.Instant(d.StoredAt), d.Origin.Topic, strconv.Itoa(int(d.Origin.Partition)), strconv.FormatInt(d.Origin.Offset, 10), d.Shard, yes(d.Edited != nil), yes(d.Archived != nil)})
 }
 
 // end is a row whose first cell says all, so that every row has the same columns.

@@ -12,13 +12,14 @@ import (
 	"docket/internal/history/archive"
 	"docket/internal/history/reader"
 	"docket/internal/history/state"
+	"docket/internal/record/escape"
 )
 
 // functions are those of the templates. None returns HTML, so every result is escaped.
 func functions(a assets) template.FuncMap {
 	return template.FuncMap{
 		"asset": a.url, "day": func(t time.Time) string { return t.UTC().Format(time.DateOnly) },
-		"time": timeText, "iso": func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }, "clock": func(t time.Time) string { return t.UTC().Format("15:04:05") },
+		"time": timeText, "iso": escape.Instant, "clock": func(t time.Time) string { return t.UTC().Format("15:04:05") },
 		"n": count, "deref": deref, "same": ledger.SamePerson, "decision": decisionURL, "never": func() time.Time { return time.Time{} },
 		"tone": tone, "percent": percent, "short": short, "value": valueText, "raw": func(j json.RawMessage) string { return shown(string(j)) },
 		"dict": dict, "freshness": freshnessText, "duration": durationText, "add": func(a, b int) int { return a + b }, "str": func(v any) string { return fmt.Sprint(v) },

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"docket/internal/record/envelope"
+	"docket/internal/record/escape"
 )
 
 // FoundRecord is a [Found] for programs; its field names are stable.
@@ -52,7 +53,7 @@ func moment(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
-	u := t.UTC()
+	u := escape.Time(t)
 	return &u
 }
 

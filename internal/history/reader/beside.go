@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"docket/internal/record/escape"
 )
 
 // beside adds the decisions around.
@@ -20,7 +22,7 @@ func (x *Explanation) beside(r parsedDecision, around Around, q Question) {
 	none := Differences{Changes: []Change{}}
 	s := Since{Bundles: none, OPAVersion: none, Input: none, Result: none}
 	if first := around.First; first != nil {
-		at := first.Time.UTC()
+		at := escape.Time(first.Time)
 		s.FirstID, s.FirstTime, s.FirstBundles = first.ID, &at, parseDecision(*first, q).bundles()
 	} else {
 		s.FirstID, s.FirstTime, s.FirstBundles = x.DecisionID, &x.Timestamp, x.Bundles
@@ -108,7 +110,7 @@ func part(old, now parsedDecision, steps ...string) Differences {
 
 func neighbour(d Decision, r parsedDecision, q Question, earlier bool) Neighbour {
 	other := parseDecision(d, q)
-	n := Neighbour{DecisionID: d.ID, Timestamp: d.Time.UTC(), Verdict: other.said.verdict, Bundles: other.bundles(), Changes: []Change{}}
+	n := Neighbour{DecisionID: d.ID, Timestamp: escape.Time(d.Time), Verdict: other.said.verdict, Bundles: other.bundles(), Changes: []Change{}}
 	if other.whole == nil || r.whole == nil {
 		return n
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"docket/internal/record/escape"
 	"docket/internal/record/subject"
 )
 
@@ -170,7 +171,7 @@ func Explain(d Decision, around Around, q Question) Explanation {
 
 func explain(d Decision, r parsedDecision, around Around, q Question) Explanation {
 	x := Explanation{
-		DecisionID: d.ID, Timestamp: d.Time.UTC(), Verdict: r.said.verdict, VerdictFrom: r.said.from, VerdictStored: d.Verdict, Unfaithful: d.Unfaithful, UploadedBy: d.UploadedBy, Edited: d.Edit, Ahead: int64(d.Ahead() / time.Second), Unreadable: d.Unreadable, Archived: d.Archived,
+		DecisionID: d.ID, Timestamp: escape.Time(d.Time), Verdict: r.said.verdict, VerdictFrom: r.said.from, VerdictStored: d.Verdict, Unfaithful: d.Unfaithful, UploadedBy: d.UploadedBy, Edited: d.Edit, Ahead: int64(d.Ahead() / time.Second), Unreadable: d.Unreadable, Archived: d.Archived,
 		Path: r.path, Query: cutText(r.whole.get("query").str()), Reasons: notNil(r.said.reasons), MoreReasons: r.said.more, Spoke: notNil(r.said.spoke),
 		Score: r.said.score, Response: r.said.response, Bundles: r.bundles(), OPA: r.opa(), Asked: r.asked(q),
 		Masked: r.pointers("masked"), Erased: r.pointers("erased"), Evaluation: r.evaluation(),

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"docket/internal/history/reader"
+	"docket/internal/record/escape"
 )
 
 // cursor is the place of a search in all shards.
@@ -31,7 +32,12 @@ type position struct {
 }
 
 func (c cursor) text() string {
-	text, _ := json.Marshal(c) //nolint:errchkjson // texts and times
+	if c.Last != nil {
+		last := *c.Last
+		last.Time = escape.Time(last.Time)
+		c.Last = &last
+	}
+	text, _ := json.Marshal(c) //nolint:errchkjson // texts and times that can be written
 	return "s" + base64.RawURLEncoding.EncodeToString(text)
 }
 

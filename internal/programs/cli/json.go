@@ -76,7 +76,7 @@ func whereOf(s config.Settings, found *inspect.Whereabouts) jsonWhere {
 	records := []jsonRecord{}
 	for i := range found.Records {
 		r := &found.Records[i]
-		record := jsonRecord{Topic: r.Topic, Lane: s.LaneName(r.Topic), Partition: r.Partition, Offset: r.Offset, Produced: r.Produced.UTC(), Gone: r.Gone, Ahead: r.Ahead, Decisions: []jsonDecision{}}
+		record := jsonRecord{Topic: r.Topic, Lane: s.LaneName(r.Topic), Partition: r.Partition, Offset: r.Offset, Produced: escape.Time(r.Produced), Gone: r.Gone, Ahead: r.Ahead, Decisions: []jsonDecision{}}
 		for j := range r.Decisions {
 			record.Decisions = append(record.Decisions, decisionOf(s, found, r, &r.Decisions[j]))
 		}
@@ -98,16 +98,16 @@ type jsonWhere struct {
 func decisionOf(s config.Settings, found *inspect.Whereabouts, r *inspect.Record, d *inspect.Decision) jsonDecision {
 	t := teller{w: io.Discard, settings: s, now: found.At, record: r, looked: found.Looked, forgotten: found.Forgotten}
 	out := jsonDecision{
-		Index: d.Index, ID: d.ID, Time: d.Time.UTC(), Refused: d.Refused, Homed: t.decision(d), Rows: []jsonRow{}, Forwarded: []jsonForwarded{}, Says: Homes(s, found, r, d),
+		Index: d.Index, ID: d.ID, Time: escape.Time(d.Time), Refused: d.Refused, Homed: t.decision(d), Rows: []jsonRow{}, Forwarded: []jsonForwarded{}, Says: Homes(s, found, r, d),
 	}
 	for _, row := range d.Rows {
-		out.Rows = append(out.Rows, jsonRow{row.Place.Topic, row.Place.Partition, row.Place.Offset, row.Place.Index, row.Time.UTC(), row.StoredAt.UTC(), row.Equal})
+		out.Rows = append(out.Rows, jsonRow{row.Place.Topic, row.Place.Partition, row.Place.Offset, row.Place.Index, escape.Time(row.Time), escape.Time(row.StoredAt), row.Equal})
 	}
 	for i := range d.Forwarded {
 		f := &d.Forwarded[i]
 		one := jsonForwarded{
 			Home: f.Home.String(), Found: f.Found, Partition: f.At.Partition, Offset: f.At.Offset, Kind: f.Kind, Code: f.Code, Message: f.Message,
-			ID: f.ID, Attempt: f.Attempt, NotBefore: f.NotBefore.UTC(), FailedAt: f.FailedAt.UTC(),
+			ID: f.ID, Attempt: f.Attempt, NotBefore: escape.Time(f.NotBefore), FailedAt: escape.Time(f.FailedAt),
 		}
 		if f.Letter != nil {
 			one.State = string(f.Letter.State)
@@ -155,7 +155,7 @@ type refusedJSON struct {
 func refusedOf(found *inspect.Whereabouts) (all []refusedJSON) {
 	for i := range found.Refused {
 		e := &found.Refused[i]
-		all = append(all, refusedJSON{e.ID, e.Cause.Code, e.State, e.FirstFailedAt.UTC()})
+		all = append(all, refusedJSON{e.ID, e.Cause.Code, e.State, escape.Time(e.FirstFailedAt)})
 	}
 	return all
 }

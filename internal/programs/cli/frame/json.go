@@ -5,6 +5,7 @@ import (
 
 	"docket/internal/desk/ledger"
 	"docket/internal/record/envelope"
+	"docket/internal/record/escape"
 )
 
 // Position is where a record is in Kafka.
@@ -16,12 +17,12 @@ type Position struct {
 	Timestamp *time.Time `json:"timestamp,omitempty"`
 }
 
-// UTC is a time in JSON; nil: there is none.
+// UTC is a time in JSON, by [escape.Time]; nil: there is none.
 func UTC(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
-	t = t.UTC()
+	t = escape.Time(t)
 	return &t
 }
 

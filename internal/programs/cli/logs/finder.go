@@ -17,6 +17,7 @@ import (
 	"docket/internal/programs/cli/frame"
 	"docket/internal/programs/cli/term"
 	"docket/internal/record/envelope"
+	"docket/internal/record/escape"
 )
 
 // withinFlag declares how long the other homes may be searched.
@@ -273,7 +274,7 @@ func (fd finder) stored(ctx context.Context, id, flag string, at time.Time, with
 	}
 	fd.Tell("%s: %s have the id %s; select one with %s:\n", fd.Program, term.Counted(int64(len(all)), "decision"), term.Brief(all[0].ID), flag)
 	for _, d := range all {
-		fd.Tell("  %s %s  %s\n", flag, d.Time.UTC().Format(time.RFC3339Nano), d.Verdict)
+		fd.Tell("  %s %s  %s\n", flag, escape.Instant(d.Time), d.Verdict)
 	}
 	return reader.Decision{}, nil, frame.Exit(1)
 }
