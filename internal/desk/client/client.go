@@ -223,6 +223,14 @@ func (c *Client) compose(ctx context.Context, r request) (*http.Request, error) 
 	return sent, nil
 }
 
+// segment is a name in a path. The names . and .. are ways in it, unless they are escaped.
+func segment(name string) string {
+	if name == "." || name == ".." {
+		return strings.ReplaceAll(name, ".", "%2E")
+	}
+	return url.PathEscape(name)
+}
+
 func get(path string, query url.Values) request {
 	return request{method: http.MethodGet, path: path, query: query}
 }

@@ -206,7 +206,7 @@ func (c *Client) Why(ctx context.Context, d reader.Decision, q reader.Question, 
 		query.Set("subject", subject)
 	}
 	var x api.Explained
-	if err := c.ask(ctx, get("/decisions/"+url.PathEscape(d.ID)+"/why", query), &x); err != nil {
+	if err := c.ask(ctx, get("/decisions/"+segment(d.ID)+"/why", query), &x); err != nil {
 		return reader.Explanation{}, err
 	}
 	x.Explanation.Incomplete = x.Incomplete

@@ -128,7 +128,8 @@ func (c *Console) reading() (all []screen) {
 	if c.ask.Has("list-flips") {
 		all = append(all,
 			screen{pattern: "GET /flips", role: api.Auditor, handle: (*Console).flips},
-			screen{pattern: "GET /subjects/{subject}", role: api.Auditor, handle: (*Console).subject})
+			screen{pattern: "GET /subjects/{subject}", role: api.Auditor, handle: (*Console).subject},
+			screen{pattern: "GET /subjects", role: api.Auditor, handle: (*Console).subject})
 	}
 	if c.ask.Has("where-is") {
 		all = append(all, screen{pattern: "GET /where", role: api.Viewer, handle: (*Console).where})

@@ -46,6 +46,9 @@ type choice struct {
 
 func (c *Console) decisions(in *request) (page, error) {
 	q := in.URL.Query()
+	if q.Get("id") != "" {
+		return c.why(in)
+	}
 	if q.Has("q") {
 		s, err := parseLine(q.Get("q"))
 		if err == nil {

@@ -31,7 +31,7 @@ func routes(w *world) []route {
 	id := readertest.Decisions(30, noon)[6].ID
 	return []route{
 		{"GET", "/", "viewer", 200}, {"GET", "/decisions", "viewer", 200}, {"GET", "/decisions/" + id, "viewer", 200}, {"GET", "/export/decisions?format=csv", "viewer", 200},
-		{"GET", "/compare", "auditor", 200}, {"GET", "/rates", "viewer", 200}, {"GET", "/flips", "auditor", 200}, {"GET", "/subjects/10.0.0.7", "auditor", 200},
+		{"GET", "/compare", "auditor", 200}, {"GET", "/rates", "viewer", 200}, {"GET", "/flips", "auditor", 200}, {"GET", "/subjects/10.0.0.7", "auditor", 200}, {"GET", "/subjects?subject=..", "auditor", 200},
 		{"GET", "/where", "viewer", 200}, {"GET", "/dead-letters", "viewer", 200}, {"GET", group, "viewer", 200}, {"GET", letter, "viewer", 200},
 		// A letter that is resolved cannot be edited any more, and one that is not cannot be reopened.
 		{"POST", letter + "/reopen", "operator", 409},

@@ -14,6 +14,7 @@ import (
 
 	"docket/internal/desk/api"
 	"docket/internal/history/reader"
+	"docket/internal/record/escape"
 )
 
 //go:embed templates/*.html
@@ -251,9 +252,30 @@ func asking(field, message string) *api.Problem {
 
 // decisionURL is the page of a decision. At zero it shows the newest of that id.
 func decisionURL(id string, at time.Time) string {
-	to := "/decisions/" + url.PathEscape(id)
+	q := url.Values{}
 	if !at.IsZero() {
-		to += "?" + url.Values{"timestamp": {at.UTC().Format(time.RFC3339Nano)}}.Encode()
+		q.Set("timestamp", escape.Instant(at))
 	}
-	return to
+	return namedURL("/decisions", "id", id, q)
+}
+
+// namedURL is the page of a thing with a name. Browsers take the names . and .. for ways in the path, so these are in the query.
+func namedURL(pages, param, name string, q url.Values) string {
+	if name == "." || name == ".." {
+		q.Set(param, name)
+		return pages + "?" + q.Encode()
+	}
+	pages += "/" + url.PathEscape(name)
+	if len(q) == 0 {
+		return pages
+	}
+	return pages + "?" + q.Encode()
+}
+
+// named is the name in the path of a page, or the one in its query.
+func (in *request) named(param string) string {
+	if name := in.PathValue(param); name != "" {
+		return name
+	}
+	return in.URL.Query().Get(param)
 }

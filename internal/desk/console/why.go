@@ -34,7 +34,7 @@ type columnsPage struct {
 }
 
 func (c *Console) why(in *request) (page, error) {
-	id := in.PathValue("id")
+	id := in.named("id")
 	if in.who.Role < api.Auditor {
 		found, err := c.ask.Columns(in.ctx(), in.who, id)
 		if err != nil {
@@ -161,7 +161,7 @@ type flipsPage struct {
 	Command              string
 }
 
-func subjectURL(name string) string { return "/subjects/" + url.PathEscape(name) }
+func subjectURL(name string) string { return namedURL("/subjects", "subject", name, url.Values{}) }
 
 func (c *Console) flips(in *request) (page, error) {
 	q := in.URL.Query()
@@ -211,7 +211,7 @@ type subjectPage struct {
 }
 
 func (c *Console) subject(in *request) (page, error) {
-	body := subjectPage{Subject: in.PathValue("subject")}
+	body := subjectPage{Subject: in.named("subject")}
 	if body.Subject == "" || len(body.Subject) > 1000 {
 		return page{}, asking("subject", "1 to 1,000 bytes")
 	}
