@@ -135,6 +135,12 @@ func (c *Console) finish(in *request, flow openid.Flow, next string) (page, erro
 	case err != nil:
 		return page{}, away(err)
 	}
+	if c.logouts.ended(person, in.now) { // it came before the session was there
+		if err := c.sessions.End(in.ctx(), s.ID); err != nil {
+			return page{}, away(err)
+		}
+		return c.unsigned(in, &openid.Error{Kind: openid.Refused, Reason: "the provider ended the session during the login", Text: "Your session there ended meanwhile."}, next), nil
+	}
 	if len(flow.Before) == len(session.ID{}) {
 		if err := c.sessions.End(in.ctx(), session.ID(flow.Before)); err != nil {
 			return page{}, away(err)
@@ -218,6 +224,7 @@ func (c *Console) backChannel(in *request) (page, error) {
 		}
 		return page{silent: true, status: http.StatusBadRequest}, nil
 	}
+	c.logouts.add(from, in.now) // before it looks for sessions, as a login may make one now
 	n, err := c.sessions.EndFrom(in.ctx(), session.Origin{Subject: from.Subject, Session: from.Session})
 	if err != nil {
 		return page{}, away(err)

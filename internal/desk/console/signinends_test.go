@@ -158,6 +158,42 @@ func TestOpenID_BackChannelEndsSessions(t *testing.T) {
 	s.secrets(t)
 }
 
+// TestOpenID_BackChannelDuringLogin: a logout that overtakes the login it ends is not lost.
+func TestOpenID_BackChannelDuringLogin(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(openidtest.Claims)
+		in     bool
+	}{
+		"its session":       {func(c openidtest.Claims) { c["sub"], c["sid"] = "subject-1", "p-1" }, false},
+		"all of the person": {func(c openidtest.Claims) { c["sub"] = "subject-1"; delete(c, "sid") }, false},
+		"another session":   {func(c openidtest.Claims) { c["sub"], c["sid"] = "subject-1", "p-9" }, true},
+		"another person":    {func(c openidtest.Claims) { c["sub"] = "subject-9"; delete(c, "sid") }, true},
+		"all, but before it began": {func(c openidtest.Claims) {
+			c["sub"], c["iat"] = "subject-1", noon.Add(-time.Minute).Unix()
+			delete(c, "sid")
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSigned(t)
+			b := s.browser()
+			back := s.provider.Log(t, b.depart(t, "/login/oidc"))
+			if a := s.browser().post(t, "/logout/back-channel", url.Values{"logout_token": {s.provider.Logout(c.change)}}); a.code != http.StatusOK {
+				t.Fatalf("%d %s", a.code, a.body)
+			}
+			a := b.arrive(t, back)
+			if b.in(t) != c.in || !c.in && (a.code != http.StatusForbidden || !strings.Contains(a.body, "ended")) {
+				t.Errorf("%d %s", a.code, a.body)
+			}
+			s.clock.pass(20 * time.Minute)
+			if again := s.sign(t); !again.in(t) {
+				t.Error("the logout holds for ever")
+			}
+		})
+	}
+}
+
 // TestOpenID_BackChannelBusyOrAway: the provider is to send such a logout again.
 func TestOpenID_BackChannelBusyOrAway(t *testing.T) {
 	t.Parallel()

@@ -20,10 +20,16 @@ type Person struct {
 	Subject string // at the provider, which never gives it to somebody else
 	Session string // of the provider; empty if it does not say
 	Groups  []string
+	// IssuedAt is when the provider vouched for the person, to the second.
+	IssuedAt time.Time
 }
 
 // Origin says which sessions a logout at the provider ends: those of Session, or without one those of Subject.
-type Origin struct{ Subject, Session string }
+type Origin struct {
+	Subject, Session string
+	// IssuedAt is when the provider sent it, to the second.
+	IssuedAt time.Time
+}
 
 // names are what a person may be called: nothing special for a terminal or a log line.
 var names = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9 ._@+-]{0,62}[A-Za-z0-9])?$`)
@@ -65,7 +71,7 @@ func (p *Provider) person(ctx context.Context, f *found, raw, nonce string) (Per
 	if json.Unmarshal(all[p.NameClaim], &name) != nil || !names.MatchString(name) {
 		return Person{}, &Error{Kind: Unnamed, Reason: "the claim " + p.NameClaim + " is not a name for the audit"}
 	}
-	return Person{Name: Prefix + name, Subject: token.Subject, Session: read.Session, Groups: groupsOf(all[p.GroupsClaim])}, nil
+	return Person{Name: Prefix + name, Subject: token.Subject, Session: read.Session, Groups: groupsOf(all[p.GroupsClaim]), IssuedAt: token.IssuedAt}, nil
 }
 
 // groupsOf reads a list of groups, or one group.
@@ -115,5 +121,5 @@ func (p *Provider) Ended(ctx context.Context, raw string) (Origin, error) {
 	if p.Now().Sub(token.IssuedAt) > maxLogoutAge {
 		return Origin{}, &Error{Kind: Wrong, Reason: "the logout is too old"}
 	}
-	return Origin{Subject: token.Subject, Session: token.SessionID}, nil
+	return Origin{Subject: token.Subject, Session: token.SessionID, IssuedAt: token.IssuedAt}, nil
 }
