@@ -109,9 +109,10 @@ func (t *tailing) begin(ctx context.Context) (string, error) {
 	return begun.Tail, err
 }
 
-// step looks once.
+// step looks once. The first look of a connection takes back the note of the one before.
 func (t *tailing) step(ctx context.Context, e *events) (time.Duration, error) {
-	if e.last != "" { // where the browser was before
+	resumes := e.last != ""
+	if resumes { // where the browser was before
 		t.place, e.last = e.last, ""
 	}
 	found, err := t.c.ask.Follow(ctx, t.in.who, followOf(&t.search, t.place, tailRead))
@@ -144,7 +145,7 @@ func (t *tailing) step(ctx context.Context, e *events) (time.Duration, error) {
 	if len(part.Rows) > tailRows {
 		part.Rows, part.More = part.Rows[:tailRows], len(part.Rows)-tailRows
 	}
-	if len(part.Rows) == 0 && part.Skipped == nil && t.away == "" && t.says(part.Partly) {
+	if len(part.Rows) == 0 && part.Skipped == nil && !resumes && t.away == "" && t.says(part.Partly) {
 		return tailEvery, e.sign(t.c.Now())
 	}
 	t.away = ""

@@ -64,6 +64,23 @@ func TestTail_ShowsWhatIsStored(t *testing.T) {
 	})
 }
 
+// TestTail_NoteEndsWithReconnect: a note of the connection before is taken back, as nobody knows whether it still holds.
+func TestTail_NoteEndsWithReconnect(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.as(t, "viewer")
+		page := b.get(t, "/decisions?live=1").body
+		_, last, _ := strings.Cut(page, `data-last="`)
+		last, _, _ = strings.Cut(last, `"`)
+		s := b.watch(t, "/events/decisions", func(r *http.Request) { r.Header.Set("Last-Event-ID", last) })
+		time.Sleep(3500 * time.Millisecond)
+		if notes := s.named("note"); len(notes) != 1 || strings.TrimSpace(notes[0].data) != "" || len(s.named("asof")) < 3 {
+			t.Errorf("%v", s.events())
+		}
+	})
+}
+
 func TestTail_IsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
