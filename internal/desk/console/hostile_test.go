@@ -243,6 +243,21 @@ func FuzzTree(f *testing.F) {
 	})
 }
 
+// TestLine_OnlyPayloadsTakeEquals: path=a is refused, as it would ask for the path "=a".
+func TestLine_OnlyPayloadsTakeEquals(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"path=authz/*", "verdict=denied", "path=a:b", "since=2h"} {
+		if line, to, _, err := console.Line(text); err == nil {
+			t.Errorf("%s is %s at %s", text, line, to)
+		}
+	}
+	for text, want := range map[string]string{"input=1": "input=1", "result=a:b": "result=a:b", "label:a=b": "label:a=b", "path:a=b": "path:a=b"} {
+		if line, _, _, err := console.Line(text); err != nil || line != want {
+			t.Errorf("%s is %s: %v", text, line, err)
+		}
+	}
+}
+
 func FuzzLine(f *testing.F) {
 	for _, s := range []string{`verdict:denied path:authz/* since:2h`, `input:/user="alice smith"`, `path:"a b" label:app=x`, `input:/a=b c`, `order:oldest raw`, `"`, `path:"`} {
 		f.Add(s)

@@ -96,10 +96,8 @@ func parseLine(text string) (search, error) {
 	var s search
 	for _, word := range words(text) {
 		name, value, cut := strings.Cut(word, ":")
-		if at := strings.IndexByte(name, '='); at >= 0 { // input=1
-			name, value, cut = name[:at], word[at:], true
-		}
-		if name == "input" || name == "result" || name == "raw" {
+		whole, _, _ := strings.Cut(name, "=") // input=1
+		if whole == "input" || whole == "result" || whole == "raw" {
 			s.Match = append(s.Match, word) // its value is JSON, and a quoted text is a JSON string
 			continue
 		}
