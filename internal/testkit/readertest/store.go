@@ -28,6 +28,8 @@ type Store struct {
 	Part int
 	// Now ends a search without an end; nil: time.Now.
 	Now func() time.Time
+	// FailsAfter is the error of each page of a search after the first one, if set.
+	FailsAfter error
 	// AfterFollow is called after each look of Follow, if set.
 	AfterFollow func()
 }
@@ -105,6 +107,9 @@ func (s *Store) Search(_ context.Context, f reader.Filter, p reader.Page) (reade
 	s.asked = append(s.asked, f)
 	if s.err != nil {
 		return reader.Found{}, s.err
+	}
+	if p.After != "" && s.FailsAfter != nil {
+		return reader.Found{}, s.FailsAfter
 	}
 	all := slices.Clone(s.stored)
 	turn := 1

@@ -78,15 +78,20 @@ func (l *list) listed(ctx context.Context, filter ledger.Filter) error {
 	beside := beside(ctx, l.Call)
 	after, limit := l.after, l.limit
 	n := 0
+	var broken error // after the first page
 	for {
 		page := mostList
 		if limit >= 0 {
 			page = min(limit-n, mostList)
 		}
 		list, err := l.Sys.Book.List(ctx, filter, ledger.Page{After: after, Limit: page})
-		if err != nil {
+		if err != nil && n == 0 {
 			beside(false)
 			return err // it names the act
+		}
+		if err != nil {
+			broken = err
+			break
 		}
 		after = list.Next
 		last := after == "" || limit >= 0 && n+len(list.Entries) >= limit
@@ -110,6 +115,9 @@ func (l *list) listed(ctx context.Context, filter ledger.Filter) error {
 		l.Tell("%s shown; next page: --after %s\n", term.Grouped(int64(n)), after)
 	}
 	noteLedger(l.Call, missing)
+	if broken != nil {
+		return broken
+	}
 	return l.awake.told(ctx, l.Call, l.choose.Given())
 }
 

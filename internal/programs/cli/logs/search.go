@@ -151,6 +151,9 @@ func (l *search) searched(ctx context.Context, f reader.Filter) error {
 			return frame.Misuse("--after is not a cursor of this search: copy it as it was printed, with the same flags")
 		}
 		if err = l.parts.Pass(err); err != nil {
+			if n > 0 {
+				l.broken(f, n, printed, after, gaps)
+			}
 			return err // it names the act
 		}
 		unknown := l.edits(ctx, found.Decisions, l.full)
@@ -186,6 +189,21 @@ func (l *search) searched(ctx context.Context, f reader.Filter) error {
 			return nil
 		}
 	}
+}
+
+// broken ends a search that fails after pages which were shown. after continues it.
+func (l *search) broken(f reader.Filter, n, printed int, after string, gaps []reader.Gap) {
+	said := &reader.Completeness{Freshness: reader.Partial}
+	if l.AsJSON && !l.lines {
+		l.jsonPart(nil, printed, true, pageEnd{next: after, gaps: gaps, said: said})
+		return
+	}
+	l.searchEnded(f, n, reader.Found{Next: after}, false)
+	l.tellArchives(0, gaps)
+	if l.Sys.Complete != nil {
+		tellComplete(l.Call, said)
+	}
+	l.tellPartial()
 }
 
 // searchEnded prints how a search ended and how to continue. JSON has the cursor in it.
@@ -314,6 +332,12 @@ func (l *search) one(ctx context.Context, id string) error {
 		l.jsonLines(all)
 		l.listClaims(l.Tell, a)
 		l.listFound(l.Tell, a, a.Elsewhere())
+		if !a.Complete() {
+			for _, gap := range lookup.Gaps(a.NotLooked) {
+				l.Tell("not looked at completely: %s\n", gap)
+			}
+		}
+		l.tellEdits(edits)
 		tellComplete(l.Call, said)
 		l.tellPartial()
 	case l.AsJSON:

@@ -34,6 +34,7 @@ type book struct {
 
 	remembers string // the note of the archive
 	fails     error  // of every read, where it is set
+	broken    error  // of each page of a list after the first one
 
 	touches   []string // of the evidence, by every edit; none: one person is enough
 	proposals []ledger.Proposal
@@ -124,6 +125,9 @@ func (b *book) List(_ context.Context, f ledger.Filter, p ledger.Page) (ledger.L
 		return ledger.List{}, b.fails
 	}
 	all, from := b.chosen(f), 0
+	if p.After != "" && b.broken != nil {
+		return ledger.List{}, b.broken
+	}
 	if p.After != "" {
 		from = 1 + slices.IndexFunc(all, func(e ledger.Entry) bool { return e.ID == p.After })
 	}
