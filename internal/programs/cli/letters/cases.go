@@ -95,14 +95,17 @@ func (a *care) each(ctx context.Context, args []string, result string, do func(i
 	for _, id := range ids {
 		outcomes, err := do(id)
 		if err != nil {
+			if len(fates) > 0 {
+				_ = Results{Call: a.Call}.Show(fates) // the error says more
+			}
 			return fmt.Errorf("dead letter %s: %w", term.Cut(id, frame.ShortID), err)
 		}
 		for _, o := range outcomes {
 			f := moved(o, false)
 			if o.Err == nil {
 				e, err := a.Entry(ctx, id)
-				if err != nil {
-					return err
+				if err != nil { // it was done, whatever the state is now
+					e = ledger.Entry{}
 				}
 				f = Fate{ID: id, Result: result, State: string(e.State), Ended: true}
 				if result == "snoozed" && !e.SnoozedUntil.IsZero() {

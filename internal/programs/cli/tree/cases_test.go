@@ -84,3 +84,21 @@ func TestResolve_AGroupIsBoundToItsCount(t *testing.T) {
 	w.says(t, cli.Failed, append([]string{"jobs", "approve", "1"}, signed...), "another person has to approve it")
 	w.says(t, cli.Done, []string{"jobs", "approve", "1", "--operator", "oleg", "--reason", "r"}, "WAITING")
 }
+
+// TestAssign_BreaksHalfWay: the command says what it did before the database went away.
+func TestAssign_BreaksHalfWay(t *testing.T) {
+	t.Parallel()
+	w := &world{book: newBook(deadLetters()...)}
+	begin, n := w.book.Begin, 0
+	w.book.Begin = func() (func(), error) {
+		if n++; n == 2 {
+			return func() {}, errAway
+		}
+		return begin()
+	}
+	one, two := deadLetters()[0].ID, deadLetters()[1].ID
+	r := w.call(append([]string{"dlq", "assign", "oleg", one[:12], two[:12]}, signed...)...)
+	if r.code != cli.Failed || !strings.Contains(r.out, one[:12]) || !strings.Contains(r.out, "assigned") || !strings.Contains(r.err, errAway.Error()) || !strings.Contains(r.err, two[:12]) {
+		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
+	}
+}
