@@ -21,6 +21,7 @@ func (f Follower) show(j ledger.Job) {
 	f.Say("%s %d, %s\n", f.Paint(term.Bold, "Job"), j.ID, f.PaintState(string(j.State)))
 	f.Field("task", Verbs[j.Act].Name+" "+pick.Which(j.Filter)+limits(j))
 	f.Field("created by", term.Brief(j.Operator)+": "+j.Reason)
+	f.Field("approved by", term.Brief(j.ApprovedBy))
 	f.Field("done", term.Grouped(j.Sent)+" of "+term.Grouped(target(j)))
 	if j.Act == ledger.Retried {
 		f.Field("results", tally(j))
@@ -68,6 +69,8 @@ func brief(j ledger.Job) string {
 func jobActions(j ledger.Job, operator string) []term.Action {
 	id := fmt.Sprint(j.ID)
 	switch j.State {
+	case ledger.JobProposed:
+		return []term.Action{{Text: "approve it, as another person", Command: "docket jobs approve " + id}, {Text: "stop it", Command: term.Join("docket jobs stop", id, operator, "--reason '...'")}}
 	case ledger.JobWaiting, ledger.JobRunning:
 		return []term.Action{{Text: "follow it", Command: "docket jobs show " + id + " --watch"}, {Text: "stop it (retries in progress continue)", Command: term.Join("docket jobs stop", id, operator, "--reason '...'")}}
 	case ledger.JobStopped:

@@ -29,12 +29,13 @@ type View struct {
 	Note      string        `json:"note"`
 	StoppedBy string        `json:"stopped_by,omitempty"`
 	Owner     string        `json:"owner,omitempty"`
+	Approved  string        `json:"approved_by,omitempty"` // the second person, where one was needed
 }
 
 func jobOf(j ledger.Job) View {
 	return View{
 		ID: j.ID, Act: string(j.Act), State: string(j.State), Filter: j.Filter, Rate: j.Rate, Limit: j.Limit, Operator: j.Operator, Reason: j.Reason,
 		Matched: j.Matched, Sent: j.Sent, Stored: j.Stored, Dead: j.Dead, Refused: j.Refused, Open: underWay(j), CreatedAt: frame.UTC(j.CreatedAt),
-		StartedAt: frame.UTC(j.StartedAt), EndedAt: frame.UTC(j.EndedAt), Note: j.Note, StoppedBy: j.StoppedBy, Owner: j.Owner,
+		StartedAt: frame.UTC(j.StartedAt), EndedAt: frame.UTC(j.EndedAt), Note: j.Note, StoppedBy: j.StoppedBy, Owner: j.Owner, Approved: j.ApprovedBy,
 	}
 }
