@@ -64,6 +64,9 @@ type Whereabouts struct {
 	// Looked are the places and ranges that were searched. Unlooked are the others, with reasons. Forgotten are those
 	// that were given up on purpose, with names.
 	Looked, Unlooked, Forgotten []string
+	// Whole are places that would need the whole id, if the one of the query is shortened. Where another shard has the id,
+	// it is whole.
+	Whole []string
 
 	by *lookup.Answer // about the id of the query; nil: it has none
 }
@@ -205,13 +208,22 @@ func (w *Whereabouts) looked(a *lookup.Answer) {
 		add(&w.Looked, p)
 	}
 	for _, g := range a.NotLooked {
-		if g.Forgotten {
+		switch {
+		case g.Forgotten:
 			add(&w.Forgotten, g.String())
-		} else {
+		case g.Shortened:
+			add(&w.Whole, g.String())
+		default:
 			add(&w.Unlooked, g.String())
 		}
 	}
 }
+
+// Lacks are the places that were not searched completely, with reasons.
+func (w *Whereabouts) Lacks() []string { return append(slices.Clip(w.Unlooked), w.Whole...) }
+
+// Has reports whether anything with the id was found.
+func (w *Whereabouts) Has() bool { return len(w.Records)+len(w.Refused)+len(w.Found) > 0 }
 
 // add takes over what an answer about its id has of the decision: an archived row, a letter, or a record in a spool.
 func (d *Decision) add(a *lookup.Answer) {

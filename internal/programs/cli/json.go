@@ -82,7 +82,7 @@ func whereOf(s config.Settings, found *inspect.Whereabouts) jsonWhere {
 		}
 		records = append(records, record)
 	}
-	return jsonWhere{found.At.UTC(), records, refusedOf(found), lookup.Views(found.Found, found.At), append([]string{}, found.Looked...), found.Unlooked, found.Forgotten}
+	return jsonWhere{found.At.UTC(), records, refusedOf(found), lookup.Views(found.Found, found.At), append([]string{}, found.Looked...), found.Lacks(), found.Forgotten}
 }
 
 type jsonWhere struct {

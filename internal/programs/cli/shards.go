@@ -74,11 +74,31 @@ func WhereInShards(ctx context.Context, shards []config.Settings, q inspect.Quer
 	}
 }
 
+// Whole leaves out that the whole id is needed, if a shard has the id: then it is whole.
+func Whole(all []ShardWhere) []ShardWhere {
+	if !slices.ContainsFunc(all, func(one ShardWhere) bool { return one.Found != nil && one.Found.Has() }) {
+		return all
+	}
+	return withoutWhole(all)
+}
+
+func withoutWhole(all []ShardWhere) []ShardWhere {
+	all = slices.Clone(all)
+	for i := range all {
+		if f := all[i].Found; f != nil && f.Whole != nil {
+			known := *f
+			known.Whole = nil
+			all[i].Found = &known
+		}
+	}
+	return all
+}
+
 // WhereOfShards is [Where] for several shards. It is settled if one of them says where the record is.
 func WhereOfShards(all []ShardWhere) (text string, report []byte, settled bool) {
 	var people, programs bytes.Buffer
 	var out jsonShards[jsonShardWhere]
-	for _, one := range all {
+	for _, one := range Whole(all) {
 		name := one.Of.ShardName
 		if one.Err != nil {
 			out.NotAsked = append(out.NotAsked, notAsked{name, one.Err.Error()})
@@ -101,7 +121,7 @@ func whereInShards(ctx context.Context, env Env, s config.Settings, q inspect.Qu
 		return whereIn(ctx, one, q, since, o)
 	}, func(one ShardWhere) {
 		all = append(all, one)
-		switch text, _, _ := WhereOfShards([]ShardWhere{one}); {
+		switch text, _, _ := WhereOfShards(withoutWhole([]ShardWhere{one})); { // the others are not known yet
 		case one.Err != nil:
 			put(env.Stderr, text)
 		case !asJSON:
@@ -114,6 +134,15 @@ func whereInShards(ctx context.Context, env Env, s config.Settings, q inspect.Qu
 		return Failed
 	case asJSON:
 		put(env.Stdout, string(report))
+	default:
+		for _, one := range Whole(all) {
+			if one.Found == nil {
+				continue
+			}
+			for _, of := range one.Found.Whole {
+				say(env.Stdout, "shard %s: not searched completely: %s\n", one.Of.ShardName, plainly(of))
+			}
+		}
 	}
 	if !settled {
 		return Failed

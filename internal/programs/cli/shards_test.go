@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"docket/internal/audit/inspect"
+	"docket/internal/desk/ledger"
 	"docket/internal/service/config"
 )
 
@@ -38,6 +39,17 @@ func TestWhereInShards_AsksThoseThatMayHaveIt(t *testing.T) {
 		}, func(one ShardWhere) { asked = append(asked, one.Of.ShardName) })
 		if slices.Sort(asked); strings.Join(asked, " ") != want.shards {
 			t.Errorf("%s: asked %q", text, asked)
+		}
+	}
+	// Where a shard has the id, no other one needs a longer id.
+	has := &inspect.Whereabouts{Refused: []ledger.Entry{{Letter: ledger.Letter{ID: "0123456789abcdef"}}}}
+	for _, c := range []struct {
+		all  []ShardWhere
+		want bool
+	}{{[]ShardWhere{{Of: s, Found: &inspect.Whereabouts{Whole: []string{"archives: give the whole id"}}}, {Of: s, Found: has}}, false}, {[]ShardWhere{{Of: s, Found: &inspect.Whereabouts{Whole: []string{"archives: give the whole id"}}}, {Of: s, Found: &inspect.Whereabouts{}}}, true}} {
+		text, report, _ := WhereOfShards(c.all)
+		if strings.Contains(text, "give the whole id") != c.want || strings.Contains(string(report), "give the whole id") != c.want {
+			t.Errorf("want %v: %s%s", c.want, text, report)
 		}
 	}
 	text, report, settled := WhereOfShards([]ShardWhere{{Of: s, Err: errors.New("away\x1b[31m")}, {Of: s, Found: &inspect.Whereabouts{}}})

@@ -146,7 +146,7 @@ func showWhere(w io.Writer, s config.Settings, found *inspect.Whereabouts) int {
 		say(w, "%snot found in %s\n", unsure(found), strings.Join(found.Looked, ", "))
 		result = Failed
 	}
-	for _, of := range found.Unlooked {
+	for _, of := range found.Lacks() {
 		say(w, "not searched completely: %s\n", plainly(of))
 	}
 	for _, of := range found.Forgotten {
@@ -157,7 +157,7 @@ func showWhere(w io.Writer, s config.Settings, found *inspect.Whereabouts) int {
 
 // unsure says that an id which was not found may still exist.
 func unsure(found *inspect.Whereabouts) string {
-	if len(found.Unlooked) == 0 {
+	if len(found.Lacks()) == 0 {
 		return ""
 	}
 	return "not known, as not every place was searched completely: "

@@ -51,14 +51,14 @@ func whereIs(s config.Settings, all elsewhere, shards []lookup.ShardLook) func(c
 		var told []cli.ShardWhere
 		cli.WhereInShards(ctx, every, q, func(ctx context.Context, one config.Settings, q inspect.Query) (*inspect.Whereabouts, error) {
 			return whereIn(ctx, one, ofShard(shards, one.ShardName), q)
-		}, func(one cli.ShardWhere) {
-			told = append(told, one)
+		}, func(one cli.ShardWhere) { told = append(told, one) })
+		for _, one := range cli.Whole(told) {
 			if one.Err != nil {
 				out.Unlooked = append(out.Unlooked, fmt.Sprintf("shard %s: %v", one.Of.ShardName, one.Err))
-				return
+				continue
 			}
 			addWhere(&out, one.Of, one.Found, "shard "+one.Of.ShardName+", ")
-		})
+		}
 		if ctx.Err() != nil {
 			return api.Whereabouts{}, ctx.Err()
 		}
@@ -92,7 +92,7 @@ func addWhere(out *api.Whereabouts, s config.Settings, found *inspect.Whereabout
 	for _, place := range found.Looked {
 		out.Looked = append(out.Looked, shard+place)
 	}
-	for _, place := range found.Unlooked {
+	for _, place := range found.Lacks() {
 		out.Unlooked = append(out.Unlooked, shard+place)
 	}
 	for _, place := range found.Forgotten {
