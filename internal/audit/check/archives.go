@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"docket/internal/history/archive"
@@ -42,7 +43,7 @@ func inPlace(ctx context.Context, place archive.Shelf) []Result {
 	r := report{what: "archives"}
 	ctx, cancel := context.WithTimeout(ctx, archivesWithin)
 	defer cancel()
-	all, err := within(ctx, func() (*archive.Files, error) {
+	all, err := within(ctx, place.String()+" "+archive.LettersName, func() (*archive.Files, error) {
 		if p, ok := place.(interface{ Present() error }); ok {
 			if err := p.Present(); err != nil {
 				return nil, err
@@ -56,7 +57,7 @@ func inPlace(ctx context.Context, place archive.Shelf) []Result {
 	}
 	if err == nil {
 		var decisions *archive.Files
-		decisions, err = within(ctx, func() (*archive.Files, error) {
+		decisions, err = within(ctx, place.String(), func() (*archive.Files, error) {
 			return archive.ListFiles(ctx, place, historydb.NewArchives(nil).Name(), nil)
 		})
 		if errors.Is(err, context.DeadlineExceeded) {
@@ -122,12 +123,31 @@ func (r *report) alone(of map[string][]string) {
 	r.add(Warn, detail+" without a manifest: it was removed, or a run of an earlier release was killed", "bring the manifest back from a copy of the place; no run removes such files, and docket archive list names them")
 }
 
+// waiting counts the calls that were left to themselves, by what they look at.
+var waiting = struct {
+	sync.Mutex
+	of map[string]int
+}{of: map[string]int{}}
+
+func left(of string, n int) int {
+	waiting.Lock()
+	defer waiting.Unlock()
+	if waiting.of[of] += n; waiting.of[of] == 0 {
+		delete(waiting.of, of)
+	}
+	return waiting.of[of]
+}
+
 // within returns what f returns. If ctx ends first, f is left to itself: a call to a file system that does not answer cannot be
-// stopped.
-func within[T any](ctx context.Context, f func() (T, error)) (T, error) {
+// stopped. While it waits, no other one looks at the same.
+func within[T any](ctx context.Context, of string, f func() (T, error)) (T, error) {
 	type answer struct {
 		value T
 		err   error
+	}
+	var none T
+	if left(of, 0) > 0 {
+		return none, context.DeadlineExceeded
 	}
 	answered := make(chan answer, 1)
 	go func() {
@@ -138,7 +158,11 @@ func within[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	case a := <-answered:
 		return a.value, a.err
 	case <-ctx.Done():
-		var none T
+		left(of, 1)
+		go func() {
+			<-answered
+			left(of, -1)
+		}()
 		return none, ctx.Err()
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -117,10 +118,14 @@ type stuck struct {
 	archive.Shelf
 	table string
 	deaf  chan struct{}
+	looks *atomic.Int32 // nil: nobody counts them
 }
 
 func (s stuck) List(ctx context.Context, prefix string) ([]string, error) {
 	if strings.HasPrefix(prefix, s.table) {
+		if s.looks != nil {
+			s.looks.Add(1)
+		}
 		if s.deaf != nil {
 			<-s.deaf
 		}
@@ -153,6 +158,29 @@ func TestArchives_HangingPlace(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestArchives_DeafPlaceKeepsOneLook: a call to a file system that does not answer cannot be stopped, so no second one is made.
+func TestArchives_DeafPlaceKeepsOneLook(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		place := stuck{Shelf: archive.Dir(t.TempDir()), table: archive.LettersName, deaf: make(chan struct{}), looks: &atomic.Int32{}}
+		for i := range 20 {
+			began := time.Now()
+			got := told(inPlace(t.Context(), place))
+			if len(got) != 1 || !strings.Contains(got[0], "did not answer in time") || i > 0 && time.Since(began) > 0 {
+				t.Errorf("after %v %q", time.Since(began), got)
+			}
+		}
+		if n := place.looks.Load(); n != 1 {
+			t.Errorf("%d looks wait", n)
+		}
+		close(place.deaf)
+		synctest.Wait()
+		if got := told(inPlace(t.Context(), place.Shelf)); len(got) != 1 || strings.Contains(got[0], "did not answer") {
+			t.Errorf("it answers again: %q", got)
+		}
+	})
 }
 
 // TestSeen_ArchivesOfShards: each shard has a place of its own, and all are looked at after the other checks.
