@@ -275,6 +275,8 @@ func InShard(env Env, s config.Settings) bool {
 	return false
 }
 
+const archiveVariable = "DOCKET_ARCHIVE_TO"
+
 // whole loads the settings of the consumer, for commands that inspect it. A command of docket also gets the group of the
 // desk, the topics that it may retry into, and the place of archives.
 func whole(env Env) (config.Settings, []config.Complaint, bool) {
@@ -285,8 +287,12 @@ func whole(env Env) (config.Settings, []config.Complaint, bool) {
 	looked.Program = config.Consumer
 	s, warnings, ok := settings(looked)
 	s = s.WithDeskGroup(config.Lookup(config.Desk, env.Environ, "DOCKET_DESK_GROUP"))
-	if desk, _, err := config.LoadWith(config.Desk, env.Environ, nil); err == nil {
+	desk, _, err := config.LoadWith(config.Desk, env.Environ, nil)
+	switch {
+	case err == nil:
 		s = s.WithArchive(desk)
+	case config.Lookup(config.Desk, env.Environ, archiveVariable) != "":
+		warnings = append(warnings, config.Complaint{Variable: archiveVariable, Text: "not looked at, as settings of the desk are wrong: " + strings.ReplaceAll(err.Error(), "\n", "; ")})
 	}
 	s.DeskRetryTopics = strings.FieldsFunc(config.Lookup(config.Desk, env.Environ, "DOCKET_DESK_RETRY_TOPICS"), func(r rune) bool { return r == ',' || r == ' ' })
 	return s, warnings, ok

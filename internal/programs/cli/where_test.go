@@ -15,6 +15,24 @@ import (
 	"docket/internal/service/config"
 )
 
+// TestWhole_ArchivesThatAreNotRead: the settings of the desk name the place of archives. If they are wrong it is not known, and
+// that is said.
+func TestWhole_ArchivesThatAreNotRead(t *testing.T) {
+	t.Parallel()
+	environ := []string{"DOCKET_DATABASE_URL=postgres://u@h/x", "DOCKET_KAFKA_BROKERS=127.0.0.1:1", "DOCKET_ARCHIVE_TO=/srv/archive"}
+	s, warnings, ok := whole(Env{Program: config.Desk, Environ: environ})
+	if !ok || s.ArchiveTo != "/srv/archive" || len(warnings) != 0 {
+		t.Errorf("%v %q %v", ok, s.ArchiveTo, warnings)
+	}
+	s, warnings, ok = whole(Env{Program: config.Desk, Environ: append(environ, "DOCKET_STATES=maybe")})
+	if !ok || s.ArchiveTo != "" || len(warnings) != 1 || warnings[0].Variable != "DOCKET_ARCHIVE_TO" || !strings.Contains(warnings[0].Text, "DOCKET_STATES") {
+		t.Errorf("%v %q %v", ok, s.ArchiveTo, warnings)
+	}
+	if _, warnings, _ = whole(Env{Program: config.Desk, Environ: append(environ[:2:2], "DOCKET_STATES=maybe")}); len(warnings) != 0 {
+		t.Errorf("without archives: %v", warnings)
+	}
+}
+
 func TestWhereIs_SaysWhatFollows(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
