@@ -2,6 +2,7 @@ package console
 
 import (
 	"html/template"
+	"net/url"
 	"strings"
 	"time"
 
@@ -70,6 +71,12 @@ func Tree(raw []byte, badges map[string]string) (lines []string, more string, la
 func Line(text string) (line, to, command string, err error) {
 	s, err := parseLine(text)
 	return s.line(), s.with(), s.commandLine(), err
+}
+
+// LineOf is the search line of a query.
+func LineOf(q url.Values) (string, error) {
+	s, err := searchOf(q)
+	return s.line(), err
 }
 
 // ShownPayload reports whether a payload is shown as a tree, and else its text.

@@ -8,6 +8,7 @@ import (
 	"html"
 	"net/http"
 	"net/url"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -256,6 +257,47 @@ func TestLine_OnlyPayloadsTakeEquals(t *testing.T) {
 			t.Errorf("%s is %s: %v", text, line, err)
 		}
 	}
+}
+
+// TestLine_MeansTheSame: the line that a page shows asks the same question when it is sent again.
+func TestLine_MeansTheSame(t *testing.T) {
+	t.Parallel()
+	for _, q := range []url.Values{
+		{"path": {`a"b`}}, {"path": {`a"b c`}}, {"path": {`"a"`}}, {"path": {`a\\b c"`}}, {"path": {`a\b`, `"`}}, {"label": {`app="x y"`}}, {"service": {`\"`}},
+		{"match": {`input:/a=[1, 2]`}}, {"match": {`input:/a={"b": "c d"}`}}, {"match": {`input:/a=b "c d`}}, {"match": {`input:/a="b\" c"`}}, {"match": {`input:/a=<b> & c`}}, {"match": {`raw:/x=a b`, `input:"/a b"=c`, `input:"/a b"="c d"`}},
+	} {
+		line, err := console.LineOf(q)
+		if err != nil {
+			t.Fatalf("%v: %v", q, err)
+		}
+		_, to, _, err := console.Line(line)
+		if err != nil {
+			t.Errorf("%v: %s: %v", q, line, err)
+			continue
+		}
+		_, query, _ := strings.Cut(to, "?")
+		got, _ := url.ParseQuery(query)
+		for name, all := range q {
+			for i, v := range all {
+				if len(got[name]) != len(all) || !sameMatch(got[name][i], v) {
+					t.Errorf("%q is %s, and then %q", v, line, got[name])
+				}
+			}
+		}
+	}
+}
+
+func sameMatch(a, b string) bool {
+	if a == b {
+		return true
+	}
+	x, errX := reader.ParseMatch(a)
+	y, errY := reader.ParseMatch(b)
+	var one, two any
+	if errX != nil || errY != nil || json.Unmarshal(x.Value, &one) != nil || json.Unmarshal(y.Value, &two) != nil {
+		return false
+	}
+	return x.In == y.In && x.Pointer == y.Pointer && reflect.DeepEqual(one, two)
 }
 
 func FuzzLine(f *testing.F) {

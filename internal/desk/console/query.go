@@ -1,9 +1,10 @@
 package console
 
 import (
+	"bytes"
+	"encoding/json"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -127,23 +128,26 @@ func (s *search) set(name, value string) bool {
 	return false
 }
 
-// words cuts a line at spaces outside of quotes.
+// words cuts a line at spaces outside of quotes. Inside, a backslash escapes a quote and a backslash.
 func words(text string) (all []string) {
 	quoted, from := false, -1
-	for i, r := range text {
-		switch {
-		case r == '"':
-			quoted = !quoted
-			fallthrough
-		default:
-			if r == ' ' && !quoted {
-				if from >= 0 {
-					all = append(all, text[from:i])
-				}
-				from = -1
-			} else if from < 0 {
-				from = i
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		if c == ' ' && !quoted {
+			if from >= 0 {
+				all = append(all, text[from:i])
 			}
+			from = -1
+			continue
+		}
+		if from < 0 {
+			from = i
+		}
+		switch {
+		case c == '"':
+			quoted = !quoted
+		case quoted && escapes(text, i):
+			i++
 		}
 	}
 	if from >= 0 {
@@ -152,11 +156,35 @@ func words(text string) (all []string) {
 	return all
 }
 
+// escapes reports whether a backslash is there that escapes what follows.
+func escapes(text string, i int) bool {
+	return text[i] == '\\' && i+1 < len(text) && (text[i+1] == '"' || text[i+1] == '\\')
+}
+
+// unquote takes a value out of its quotes, if it is in them as a whole.
 func unquote(text string) string {
-	if len(text) >= 2 && text[0] == '"' && text[len(text)-1] == '"' {
-		return text[1 : len(text)-1]
+	if len(text) < 2 || text[0] != '"' {
+		return text
+	}
+	var b strings.Builder
+	for i := 1; i < len(text); i++ {
+		switch {
+		case text[i] == '"' && i == len(text)-1:
+			return b.String()
+		case text[i] == '"':
+			return text
+		case escapes(text, i):
+			i++
+		}
+		b.WriteByte(text[i])
 	}
 	return text
+}
+
+// alone reports whether a value is one word of a line, whatever follows it.
+func alone(v string) bool {
+	all := words(v + " x")
+	return len(all) == 2 && all[0] == v
 }
 
 // line is the search as a search line.
@@ -179,20 +207,42 @@ func (s *search) line() string {
 	return strings.Join(all, " ")
 }
 
-// quotedMatch quotes the value of a match with spaces as a JSON string, which means the same.
+// quotedMatch writes a match as one word that means the same.
 func quotedMatch(v string) string {
-	at, value, cut := strings.Cut(v, "=")
-	if cut && strings.Contains(value, " ") && !strings.Contains(v, `"`) {
-		return at + "=" + strconv.Quote(value)
+	m, err := reader.ParseMatch(v)
+	if alone(v) || err != nil {
+		return v
 	}
-	return v
+	text := m.In
+	if m.Pointer != "" {
+		text += ":" + m.Pointer
+		if strings.ContainsAny(m.Pointer, `" =`) {
+			text = m.In + ":" + jsonText(m.Pointer)
+		}
+	}
+	if m.Value == nil {
+		return text
+	}
+	var b bytes.Buffer
+	if json.Compact(&b, m.Value) != nil {
+		return v
+	}
+	return text + "=" + b.String()
+}
+
+func jsonText(v string) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(v) // it never fails
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 func quoted(v string) string {
-	if strings.ContainsAny(v, " ") {
-		return `"` + v + `"`
+	if alone(v) && unquote(v) == v {
+		return v
 	}
-	return v
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(v) + `"`
 }
 
 // values is the search as a query of a URL.
