@@ -238,6 +238,20 @@ func seenIn(a answer) url.Values {
 	return url.Values{"seen": {seen}}
 }
 
+// TestEdit_Lines: a record can be lines of JSON, each a decision.
+func TestEdit_Lines(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b, letter := w.as(t, "operator"), "/dead-letters/"+letterID(0)
+	for payload, want := range map[string]string{
+		"{\"a\":1}\n\n{\"b\":2}\n": "Save this edit", "{\"a\":1}\n{\"b\":}": "This is not JSON: look at line 2, column 6.", "{\"a\":\n1}\n{": "This is not JSON: look at line 3, column 1.",
+	} {
+		if a := b.post(t, letter+"/edit/preview", url.Values{"payload": {payload}, "reason": {"typo"}}); !strings.Contains(a.body, want) {
+			t.Errorf("%q: %d, without %q", payload, a.code, want)
+		}
+	}
+}
+
 // TestEdit_HiddenCharactersAreNotEdited: a page shows these as codes, and a form would send the codes back.
 func TestEdit_HiddenCharactersAreNotEdited(t *testing.T) {
 	t.Parallel()

@@ -114,16 +114,14 @@ func (c *Console) typed(in *request) (editPage, error) {
 	return body, nil
 }
 
-// wrongJSON says why a text is not JSON; empty: it is valid. It names the place and quotes nothing.
+// wrongJSON says why a text is neither JSON nor lines of JSON; empty: it is. It names the place and quotes nothing.
 func wrongJSON(text string) string {
-	var whole json.RawMessage
-	err := json.Unmarshal([]byte(text), &whole)
-	if err == nil {
-		return ""
+	at, ok := faultOf(text)
+	if !ok {
+		at, ok = faultOfLines(text, at)
 	}
-	at := len(text)
-	if syntax, is := err.(*json.SyntaxError); is { //nolint:errorlint // Unmarshal returns it bare
-		at = max(0, min(int(syntax.Offset)-1, len(text)))
+	if ok {
+		return ""
 	}
 	before := text[:at]
 	return fmt.Sprintf("This is not JSON: look at line %d, column %d.", 1+strings.Count(before, "\n"), at-strings.LastIndex(before, "\n"))
@@ -210,4 +208,36 @@ func (c *Console) decideEdit(in *request, do func(context.Context, api.Caller, i
 	}
 	p, err := do(in.ctx(), in.who, id, reason)
 	return page{to: "/dead-letters/" + p.DeadLetter}, err
+}
+
+// faultOf reports whether a text is JSON, and else where it is not.
+func faultOf(text string) (at int, ok bool) {
+	var whole json.RawMessage
+	err := json.Unmarshal([]byte(text), &whole)
+	if err == nil {
+		return 0, true
+	}
+	if syntax, is := err.(*json.SyntaxError); is { //nolint:errorlint // Unmarshal returns it bare
+		return max(0, min(int(syntax.Offset)-1, len(text))), false
+	}
+	return len(text), false
+}
+
+// faultOfLines reports whether all lines of a text are JSON, and else where one is not. If the first is none, the text is a whole,
+// with a fault of its own.
+func faultOfLines(text string, whole int) (at int, ok bool) {
+	lines := 0
+	for line := range strings.SplitAfterSeq(text, "\n") {
+		if strings.TrimSpace(line) != "" {
+			switch in, ok := faultOf(line); {
+			case !ok && lines == 0:
+				return whole, false
+			case !ok:
+				return at + in, false
+			}
+			lines++
+		}
+		at += len(line)
+	}
+	return whole, lines > 0
 }
