@@ -48,6 +48,37 @@ func parquet(t *testing.T, shelf Shelf, lines []string) *Manifest {
 	return m
 }
 
+// TestProveOwn: an archive that was just written is proved by the content of each file, in both formats.
+func TestProveOwn(t *testing.T) {
+	t.Parallel()
+	for name, write := range map[string]func(Shelf) *Manifest{
+		"parquet": func(shelf Shelf) *Manifest { return parquet(t, shelf, fewLines(50)) },
+		"lines":   func(shelf Shelf) *Manifest { return written(t, shelf, 50) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			shelf := Dir(t.TempDir())
+			m := write(shelf)
+			if err := proveOwn(t.Context(), shelf, m); err != nil {
+				t.Fatal(err)
+			}
+			for i := range m.Files {
+				changed := *m
+				changed.Files = slices.Clone(m.Files)
+				changed.Files[i].ContentSHA256 = strings.Repeat("0", 64)
+				if err := proveOwn(t.Context(), shelf, &changed); !isBroken(err) {
+					t.Errorf("file %d with other content: %v", i, err)
+				}
+				changed.Files[i] = m.Files[i]
+				changed.Files[i].Rows--
+				if err := proveOwn(t.Context(), shelf, &changed); !isBroken(err) {
+					t.Errorf("file %d with a row more: %v", i, err)
+				}
+			}
+		})
+	}
+}
+
 // An archive without its manifest keeps its generation, by the files in the day's folder.
 func TestParquet_FilesHaveAGeneration(t *testing.T) {
 	t.Parallel()

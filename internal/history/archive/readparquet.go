@@ -20,6 +20,7 @@ type reading struct {
 	most    int64 // bytes of a line
 	total   *Total
 	each    func([]byte) error
+	own     bool
 
 	stored, content hash.Hash
 	blocks          summer
@@ -29,7 +30,7 @@ type reading struct {
 }
 
 func checkParquet(ctx context.Context, shelf Shelf, m *Manifest, f File, how reads, total *Total) error {
-	r := &reading{archive: m.Name(), file: f, most: how.most, total: total, each: how.each, stored: sha256.New(), content: sha256.New()}
+	r := &reading{archive: m.Name(), file: f, most: how.most, total: total, each: how.each, own: how.own, stored: sha256.New(), content: sha256.New()}
 	from := At(shelf, File{Name: f.Name}) // without sums, so that an error says what is wrong
 	if err := r.size(ctx, shelf); err != nil {
 		return err
@@ -166,7 +167,9 @@ func (r *reading) line(line []byte) error {
 	}
 	r.content.Write(line)
 	r.content.Write(lineFeed)
-	r.total.Add(line)
+	if !r.own {
+		r.total.Add(line)
+	}
 	if r.each == nil {
 		return nil
 	}

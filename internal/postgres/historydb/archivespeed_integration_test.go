@@ -31,6 +31,9 @@ func BenchmarkArchive_Day(b *testing.B) {
 	if more, err := strconv.Atoi(os.Getenv("DOCKET_BENCH_ROWS")); err == nil {
 		n = more
 	}
+	// The server of the other measurements, with its settings and without a proxy: see docs/performance.md.
+	server := testenv.OwnPostgresWith(b, testenv.PostgresOptions{Settings: []string{"shared_buffers=1GB", "max_wal_size=8GB", "checkpoint_timeout=30min"}, HostNetwork: true})
+	b.Setenv(pgtest.ServerVariable, server.URL("postgres"))
 	world := pgtest.New(b)
 	world.Exec(b, `ALTER TABLE decision_logs DETACH PARTITION decision_logs_before; DROP TABLE decision_logs_before`)
 	a := newArchived(b, world)
@@ -74,41 +77,41 @@ func BenchmarkArchive_Day(b *testing.B) {
 			b.Logf("%-10s %v", s, time.Since(last).Round(time.Millisecond))
 			last = time.Now()
 		}
-		used, own := serverCPU(b), programCPU(b)
+		used, own := serverCPU(b, server), programCPU(b)
 		done := a.archive(false)
 		b.ReportMetric(float64(n)/time.Since(start).Seconds(), "archived/s")
-		b.ReportMetric(float64((serverCPU(b)-used).Microseconds())/float64(n), "server-us/archived")
+		b.ReportMetric(float64((serverCPU(b, server)-used).Microseconds())/float64(n), "server-us/archived")
 		b.ReportMetric(float64((programCPU(b)-own).Microseconds())/float64(n), "program-us/archived")
 		b.ReportMetric(float64(done.Bytes)/float64(n), "bytes/row")
 		a.c.Told = nil
-		used, own = serverCPU(b), programCPU(b)
+		used, own = serverCPU(b, server), programCPU(b)
 		start = time.Now()
 		if back := a.restore(); back.Stored != int64(n) {
 			b.Fatalf("%+v", back)
 		}
 		b.ReportMetric(float64(n)/time.Since(start).Seconds(), "restored/s")
-		b.ReportMetric(float64((serverCPU(b)-used).Microseconds())/float64(n), "server-us/restored")
+		b.ReportMetric(float64((serverCPU(b, server)-used).Microseconds())/float64(n), "server-us/restored")
 		b.ReportMetric(float64((programCPU(b)-own).Microseconds())/float64(n), "program-us/restored")
 	}
 	text, err := os.Create(filepath.Join(b.TempDir(), "copied"))
 	check(b, err)
 	defer func() { _ = text.Close() }()
-	used := serverCPU(b)
+	used := serverCPU(b, server)
 	start = time.Now()
 	_, err = conn.PgConn().CopyTo(b.Context(), text, "COPY (SELECT * FROM decision_logs) TO STDOUT")
 	check(b, err)
 	b.ReportMetric(float64(n)/time.Since(start).Seconds(), "copied-out/s")
-	b.ReportMetric(float64((serverCPU(b)-used).Microseconds())/float64(n), "server-us/copied-out")
+	b.ReportMetric(float64((serverCPU(b, server)-used).Microseconds())/float64(n), "server-us/copied-out")
 	_, err = text.Seek(0, io.SeekStart)
 	check(b, err)
 	_, err = conn.Exec(b.Context(), "CREATE TABLE copied (LIKE decision_logs INCLUDING ALL)")
 	check(b, err)
-	used = serverCPU(b)
+	used = serverCPU(b, server)
 	start = time.Now()
 	_, err = conn.PgConn().CopyFrom(b.Context(), text, "COPY copied FROM STDIN")
 	check(b, err)
 	b.ReportMetric(float64(n)/time.Since(start).Seconds(), "copied-in/s")
-	b.ReportMetric(float64((serverCPU(b)-used).Microseconds())/float64(n), "server-us/copied-in")
+	b.ReportMetric(float64((serverCPU(b, server)-used).Microseconds())/float64(n), "server-us/copied-in")
 }
 
 // counted has all decisions counted for rates, as a desk does soon after they were stored.
@@ -136,9 +139,9 @@ func programCPU(b *testing.B) time.Duration {
 }
 
 // serverCPU is the processor time of the server so far. It tells more than rates where others use the machine.
-func serverCPU(b *testing.B) time.Duration {
+func serverCPU(b *testing.B, server *testenv.PostgresServer) time.Duration {
 	b.Helper()
-	used, err := testenv.Postgres(b).Handle().CPU(b.Context())
+	used, err := server.Handle().CPU(b.Context())
 	check(b, err)
 	return used
 }

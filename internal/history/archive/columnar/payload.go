@@ -42,6 +42,7 @@ func (w *Writer) shorten(raw []byte, cells [][]byte, micros int64) (s shortened)
 	s.payload = raw
 	keep := append(w.payload[:0], '{')
 	found := false
+	f := form{raw: raw}
 	in := decision.Into(raw, 0)
 	for in.Next() {
 		if in.Array() {
@@ -54,7 +55,9 @@ func (w *Writer) shorten(raw []byte, cells [][]byte, micros int64) (s shortened)
 				member = m
 			}
 		}
-		if member >= 0 && w.isCell(member, value, cells, micros, &s) {
+		left := member >= 0 && w.isCell(member, value, cells, micros, &s)
+		f.member(&in, member, left)
+		if left {
 			s.has[member], found = true, true
 			continue
 		}
@@ -70,6 +73,7 @@ func (w *Writer) shorten(raw []byte, cells [][]byte, micros int64) (s shortened)
 	if in.Torn() || !found {
 		return s
 	}
+	w.exact = w.exact && f.ended(&in)
 	w.payload = append(keep, '}')
 	s.payload, s.without = w.payload, w.names(s.has)
 	return s

@@ -58,6 +58,7 @@ type Writer struct {
 	large   int64             // bytes of a group, of lines
 
 	cells       [][]byte // of the present row, in the line's notation
+	exact       bool     // the values of the present row are known to give back its line
 	payload     []byte
 	scratch     []byte
 	rebuilt     []byte
@@ -210,6 +211,9 @@ func (w *Writer) row(line []byte) ([]parquet.Value, error) {
 	if err != nil {
 		return nil, err
 	}
+	if w.exact {
+		return row, nil
+	}
 	if w.rebuilt, err = w.builder.line(w.rebuilt[:0], row); err != nil || string(w.rebuilt) != string(line) {
 		row[w.layout.added[Line]] = parquet.ByteArrayValue(line)
 	}
@@ -222,6 +226,7 @@ func (w *Writer) values(line []byte) ([]parquet.Value, error) {
 		return nil, err
 	}
 	l := w.layout
+	w.exact = w.framed(line)
 	micros, ok := int64(0), w.cells[l.ts] != nil
 	if ok {
 		micros, ok = readTime(w.cells[l.ts])
@@ -241,6 +246,7 @@ func (w *Writer) values(line []byte) ([]parquet.Value, error) {
 	row := w.builder.row(l.leaves)
 	for i := range l.columns {
 		row[i] = w.value(i, s.payload)
+		w.exact = w.exact && (i == l.raw || w.same(i, row[i]))
 	}
 	row[l.ts] = parquet.Int64Value(micros)
 	if s.without != "" {
