@@ -99,6 +99,9 @@ func (f *File) group(v *view, g rowGroup, emit func(line []byte) error, proof *p
 				if err := proof.page(i, columns[i].read-1, g.rows-left); err != nil {
 					return err
 				}
+				if proof != nil {
+					columns[i].readAhead()
+				}
 			}
 			n = min(n, columns[i].left)
 		}
@@ -135,6 +138,7 @@ const valuesAtOnce = 512
 // cursor reads one column from its first page to its last.
 type cursor struct {
 	pages  *parquet.FilePages
+	ahead  chan readPage // nil: no page is read ahead
 	page   parquet.Page
 	reader parquet.ValueReader
 	left   int64 // values of the page
@@ -150,7 +154,7 @@ func (c *cursor) more() error {
 			parquet.Release(c.page)
 			c.page = nil
 		}
-		page, err := c.pages.ReadPage()
+		page, err := c.next()
 		if err != nil {
 			return err
 		}
@@ -158,6 +162,39 @@ func (c *cursor) more() error {
 		c.read++
 	}
 	return nil
+}
+
+// readPage is a page that was read, or the error.
+type readPage struct {
+	page parquet.Page
+	err  error
+}
+
+// mostAhead limits the memory of a page behind which another one is read ahead.
+const mostAhead = 1 << 20
+
+// readAhead reads the next page while the rows of the present one are checked.
+func (c *cursor) readAhead() {
+	if c.page.Size() > mostAhead {
+		return
+	}
+	read := make(chan readPage, 1)
+	c.ahead = read
+	go func() {
+		var n readPage
+		defer func() { read <- n }()
+		defer guard(&n.err)
+		n.page, n.err = c.pages.ReadPage()
+	}()
+}
+
+func (c *cursor) next() (parquet.Page, error) {
+	if c.ahead == nil {
+		return c.pages.ReadPage()
+	}
+	n := <-c.ahead
+	c.ahead = nil
+	return n.page, n.err
 }
 
 // take reads so many values of the present page. They are valid until more reads another.
@@ -170,6 +207,11 @@ func (c *cursor) take(n int) error {
 }
 
 func (c *cursor) close() {
+	if c.ahead != nil {
+		if n := <-c.ahead; n.page != nil {
+			parquet.Release(n.page)
+		}
+	}
 	if c.page != nil {
 		parquet.Release(c.page)
 		c.page = nil
