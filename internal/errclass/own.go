@@ -70,7 +70,7 @@ var ownCodes = []Classification{
 	{Code: CodeIDConflict, Name: "decision_id_conflict", Rule: Bisect,
 		Why: "A decision with this id and time is stored already and says something else."},
 	{Code: CodeSwallowed, Name: "row_swallowed", Rule: ProbeBisect,
-		Why: "The table neither stored the row nor refused it, and has none of its identity: a trigger swallows it, or alters decision_id or ts."},
+		Why: "The table neither stored the row nor refused it, and has none of its identity: a trigger swallows or deletes it, or alters decision_id or ts."},
 	{Code: CodePanic, Name: "panic", Rule: Bisect,
 		Why: "Docket's own decoder panicked on this record."},
 	{Code: CodeInternal, Name: "not_recognised", Rule: RetryPark,

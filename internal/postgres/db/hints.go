@@ -91,7 +91,7 @@ var hints = map[string]string{
 	errclass.CodeTLS:             "TLS with the server failed: check sslmode and sslrootcert in DOCKET_DATABASE_URL, and the server's certificate",
 	errclass.CodeConfig:          "check DOCKET_DATABASE_URL, and triggers and rules on decision_logs",
 	errclass.CodePoolExhausted:   "all connections are in use: raise pool_max_conns in DOCKET_DATABASE_URL",
-	errclass.CodeSwallowed:       "a trigger returns NULL or alters decision_id or ts: `consumer check` names the triggers to look at",
+	errclass.CodeSwallowed:       "a trigger returns NULL, deletes the row, or alters decision_id or ts: `consumer check` names the triggers to look at",
 	errclass.CodeProtocol:        "the answer is not from Postgres: check host, port and proxy",
 	errclass.CodeAmbiguousCommit: "the answer to COMMIT was lost or carried a warning; storing again is safe. If it persists, check that the synchronous standby is connected",
 }

@@ -61,10 +61,12 @@ func TestCheck(t *testing.T) {
 		"trigger after each row": {after + `FOR EACH ROW EXECUTE FUNCTION f()`, levels{"triggers": warn}},
 		"trigger after all rows": {after + `REFERENCING NEW TABLE AS come FOR EACH STATEMENT EXECUTE FUNCTION f()`, levels{"triggers": warn}},
 		"trigger of a partition": {strings.Replace(after, "ON decision_logs", "ON decision_logs_default", 1) + `FOR EACH ROW EXECUTE FUNCTION f()`, levels{"triggers": warn}},
-		"trigger after updates":  {strings.Replace(after, "INSERT", "UPDATE", 1) + `FOR EACH ROW EXECUTE FUNCTION f()`, levels{}},
-		"trigger switched off":   {after + `FOR EACH ROW EXECUTE FUNCTION f(); ALTER TABLE decision_logs DISABLE TRIGGER move`, levels{}},
-		"not durable":            {`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$`, levels{"durability": warn}},
-		"read-only node":         {`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$`, levels{"read_only": fail, "write": fail}},
+		"trigger that removes rows": {strings.Replace(after, "RETURN NULL", "DELETE FROM decision_logs WHERE decision_id = NEW.decision_id; RETURN NULL", 1) +
+			`FOR EACH ROW EXECUTE FUNCTION f()`, levels{"triggers": warn, "write": fail}},
+		"trigger after updates": {strings.Replace(after, "INSERT", "UPDATE", 1) + `FOR EACH ROW EXECUTE FUNCTION f()`, levels{}},
+		"trigger switched off":  {after + `FOR EACH ROW EXECUTE FUNCTION f(); ALTER TABLE decision_logs DISABLE TRIGGER move`, levels{}},
+		"not durable":           {`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$`, levels{"durability": warn}},
+		"read-only node":        {`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$`, levels{"read_only": fail, "write": fail}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -89,14 +91,16 @@ func TestCheck_NamesEachTrigger(t *testing.T) {
 		CREATE TRIGGER mask BEFORE INSERT ON decision_logs FOR EACH ROW EXECUTE FUNCTION f();
 		CREATE TRIGGER move AFTER INSERT ON decision_logs FOR EACH ROW EXECUTE FUNCTION f();
 		CREATE TRIGGER tell AFTER INSERT ON decision_logs FOR EACH STATEMENT EXECUTE FUNCTION f()`)
-	for _, c := range checked(open(t, d.URL, 0)) {
-		if c.Name != "triggers" {
-			continue
-		}
-		same(t, c.Detail, "BEFORE INSERT: mask; AFTER INSERT: move, tell")
-		for _, of := range []string{"returns NULL", "lost to Docket"} {
-			if !strings.Contains(c.Hint, of) {
-				t.Errorf("the hint does not say %q: %s", of, c.Hint)
+	for url, removes := range map[string]string{d.URL: "a dead letter of a good decision", d.Role(t, "INSERT"): "lost to Docket"} {
+		for _, c := range checked(open(t, url, 0)) {
+			if c.Name != "triggers" {
+				continue
+			}
+			same(t, c.Detail, "BEFORE INSERT: mask; AFTER INSERT: move, tell")
+			for _, of := range []string{"returns NULL", removes} {
+				if !strings.Contains(c.Hint, of) {
+					t.Errorf("the hint does not say %q: %s", of, c.Hint)
+				}
 			}
 		}
 	}

@@ -257,6 +257,41 @@ func TestUsersTrigger(t *testing.T) {
 	}
 }
 
+// A trigger deletes a row after it is stored: that record is found, and its neighbours keep their rows.
+func TestUsersTrigger_Deletes(t *testing.T) {
+	t.Parallel()
+	for _, copies := range []bool{true, false} {
+		t.Run(fmt.Sprintf("copies %t", copies), func(t *testing.T) {
+			t.Parallel()
+			inModel(t, func(t *testing.T, server *pgmodel.Server, db *store.Store) {
+				if !copies {
+					server.RefuseCopy()
+				}
+				drop := server.Remove(func(r pgmodel.Row) bool { return r.Path.V == "health/check" })
+				records := []*kgo.Record{
+					sourceRecord(1, event("id-a", midday, nil)), sourceRecord(2, event("id-odd", midday, map[string]any{"path": "health/check"})),
+					sourceRecord(3, event("id-b", midday, nil)),
+				}
+				same(t, carry(t, db, false, 1, records).homes, []string{"1 row", "2 dead_letter internal", "3 row"})
+				drop()
+				same(t, carry(t, db, false, 1, records).homes, []string{"1 duplicate", "2 row", "3 duplicate"})
+			})
+		})
+	}
+}
+
+// A table that keeps no row is at fault, and no record is.
+func TestUsersTrigger_DeletesAll(t *testing.T) {
+	t.Parallel()
+	inModel(t, func(t *testing.T, server *pgmodel.Server, db *store.Store) {
+		server.Remove(func(pgmodel.Row) bool { return true })
+		c := carry(t, db, false, 1, []*kgo.Record{sourceRecord(1, event("id-a", midday, nil)), sourceRecord(2, event("id-b", midday, nil))})
+		if len(c.homes)+len(c.sent) > 0 || c.commit != -1 || len(c.holds) != 1 || c.holds[0].Code != errclass.CodeConfig {
+			t.Errorf("homes %v, sent %d, committed %d, held %+v", c.homes, len(c.sent), c.commit, c.holds)
+		}
+	})
+}
+
 // Of two decisions of one identity the second has no outcome where a trigger alters the identity of the first.
 func TestUsersTrigger_Doubles(t *testing.T) {
 	t.Parallel()

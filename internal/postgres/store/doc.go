@@ -25,6 +25,9 @@
 // A row that is there is compared by the hash of its bytes first. Where the hash is equal, the payload is not sent. Where it
 // differs or is missing, the payloads are compared as JSON.
 //
+// A trigger after the insert can delete a row that the server counts as stored. Where there is one, the look at the table fails,
+// too. Then the batch is written again, and before COMMIT its rows are looked for, behind all deferred triggers.
+//
 // Some tables take no COPY, or binary rows could mean something else on them: row-level security, a view, a rule, other
 // types of columns. Docket writes to such a table by the careful way alone, from the first time that it meets this.
 //

@@ -8,3 +8,6 @@ const (
 	ByIDSQL    = byIDSQL
 	ByIndexSQL = byIndexSQL
 )
+
+// Watches says whether the store looks for rows before it commits them.
+func Watches(st *Store) bool { return st.watched.Load() }

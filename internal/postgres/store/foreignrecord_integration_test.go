@@ -21,6 +21,20 @@ const (
 	after  = `; CREATE TRIGGER own AFTER INSERT ON decision_logs FOR EACH ROW EXECUTE FUNCTION own()`
 )
 
+// These are triggers after the insert: of the batch, with its rows as the table come, and of each row at the commit.
+const (
+	afterBatch = `; CREATE TRIGGER own AFTER INSERT ON decision_logs REFERENCING NEW TABLE AS come FOR EACH STATEMENT EXECUTE FUNCTION own()`
+	deferred   = `; CREATE CONSTRAINT TRIGGER own AFTER INSERT ON decision_logs DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION own()`
+)
+
+// deleting is a function of a trigger for each row that deletes the row at the path odd, with the rights of the table's owner.
+var deleting = definer(`IF NEW.path = 'odd' THEN DELETE FROM decision_logs WHERE decision_id = NEW.decision_id AND ts = NEW.ts; END IF; RETURN NULL;`)
+
+// definer is own with the rights of the table's owner.
+func definer(body string) string {
+	return strings.Replace(own(body), "LANGUAGE plpgsql", "LANGUAGE plpgsql SECURITY DEFINER SET search_path = public", 1)
+}
+
 // own is a function of a trigger.
 func own(body string) string {
 	return `CREATE FUNCTION own() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ` + body + ` END $$`
@@ -43,12 +57,20 @@ var refusing = map[string]struct{ ddl, home, second string }{
 	"a CHECK":                            {`ALTER TABLE decision_logs ADD CONSTRAINT own CHECK (path <> 'odd')`, "dead_letter 23514", ""},
 	"a BEFORE trigger refuses":           {own(`IF NEW.path = 'odd' THEN RAISE EXCEPTION 'no'; END IF; RETURN NEW;`) + before, "dead_letter P0001", ""},
 	"an AFTER trigger refuses":           {own(`IF NEW.path = 'odd' THEN RAISE EXCEPTION 'no'; END IF; RETURN NULL;`) + after, "dead_letter P0001", ""},
-	"a trigger of the batch refuses":     {own(`IF EXISTS (SELECT FROM come WHERE path = 'odd') THEN RAISE EXCEPTION 'no'; END IF; RETURN NULL;`) + `; CREATE TRIGGER own AFTER INSERT ON decision_logs REFERENCING NEW TABLE AS come FOR EACH STATEMENT EXECUTE FUNCTION own()`, "dead_letter P0001", ""},
+	"a trigger of the batch refuses":     {own(`IF EXISTS (SELECT FROM come WHERE path = 'odd') THEN RAISE EXCEPTION 'no'; END IF; RETURN NULL;`) + afterBatch, "dead_letter P0001", ""},
+	"an AFTER trigger deletes":           {deleting + after, "dead_letter internal", ""},
+	"an AFTER trigger moves":             {`CREATE TABLE aside (LIKE decision_logs); ` + definer(`IF NEW.path = 'odd' THEN WITH gone AS (DELETE FROM decision_logs WHERE decision_id = NEW.decision_id RETURNING *) INSERT INTO aside SELECT * FROM gone; END IF; RETURN NULL;`) + after, "dead_letter internal", ""},
+	"an AFTER trigger alters the time":   {definer(`UPDATE decision_logs SET ts = ts - interval '1 second' WHERE decision_id = NEW.decision_id AND path = 'odd'; RETURN NULL;`) + after, "dead_letter internal", ""},
+	"a trigger of the batch deletes":     {definer(`DELETE FROM decision_logs AS d USING come WHERE d.decision_id = come.decision_id AND come.path = 'odd'; RETURN NULL;`) + afterBatch, "dead_letter internal", ""},
+	"a deferred trigger deletes":         {deleting + deferred, "dead_letter internal", ""},
+	"a trigger of a partition deletes":   {deleting + strings.Replace(after, "ON decision_logs", "ON decision_logs_before", 1), "dead_letter internal", ""},
+	"one behind a view deletes":          {front("") + `; ` + deleting + after, "dead_letter internal", ""},
+	"row security, and one that deletes": {deleting + after + secured(`USING (true) WITH CHECK (true)`), "dead_letter internal", ""},
 	"a BEFORE trigger swallows":          {own(`IF NEW.path = 'odd' THEN RETURN NULL; END IF; RETURN NEW;`) + before, "dead_letter internal", ""},
 	"a BEFORE trigger alters the time":   {own(`IF NEW.path = 'odd' THEN NEW.ts = NEW.ts - interval '1 second'; END IF; RETURN NEW;`) + before, "row", "dead_letter internal"},
 	"a BEFORE trigger is slow":           {own(`IF NEW.path = 'odd' THEN PERFORM pg_sleep(600); END IF; RETURN NEW;`) + before, "dead_letter too_slow", ""},
 	"an AFTER trigger is slow":           {own(`IF NEW.path = 'odd' THEN PERFORM pg_sleep(600); END IF; RETURN NULL;`) + after, "dead_letter too_slow", ""},
-	"a deferred trigger refuses":         {own(`IF NEW.path = 'odd' THEN RAISE EXCEPTION 'no'; END IF; RETURN NULL;`) + `; CREATE CONSTRAINT TRIGGER own AFTER INSERT ON decision_logs DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION own()`, "dead_letter P0001", ""},
+	"a deferred trigger refuses":         {own(`IF NEW.path = 'odd' THEN RAISE EXCEPTION 'no'; END IF; RETURN NULL;`) + deferred, "dead_letter P0001", ""},
 	"a deferred foreign key":             {`CREATE TABLE paths (path text PRIMARY KEY); INSERT INTO paths VALUES ('shop/allow'); ALTER TABLE decision_logs ADD CONSTRAINT own FOREIGN KEY (path) REFERENCES paths DEFERRABLE INITIALLY DEFERRED`, "parked 23503", ""},
 	"a NOT NULL column from a trigger":   {`ALTER TABLE decision_logs ADD COLUMN owner text NOT NULL; ` + own(`NEW.owner = nullif(NEW.path, 'odd'); RETURN NEW;`) + before, "dead_letter 23502", ""},
 	"a generated column":                 {`ALTER TABLE decision_logs ADD COLUMN part int GENERATED ALWAYS AS (1 / (path <> 'odd')::int) STORED`, "dead_letter 22012", ""},

@@ -125,6 +125,10 @@ func (st *Store) probeRows(ctx context.Context, pg *pgconn.PgConn, c *canary, at
 		rows[i] = c.row(at, i)
 	}
 	w := newWriting(rows, (*transaction).takeBack)
+	return st.watching(w, func() error { return st.probeWriting(ctx, pg, w) })
+}
+
+func (st *Store) probeWriting(ctx context.Context, pg *pgconn.PgConn, w *writing) error {
 	var refused *refusedCopy
 	if !st.inserts.Load() {
 		err := transact(ctx, pg, w.probeCopy)
@@ -149,7 +153,7 @@ func (st *Store) probeRows(ctx context.Context, pg *pgconn.PgConn, c *canary, at
 }
 
 func errSwallowed() error {
-	return errclass.As(&db.AnswerError{Problem: "a good row was neither stored nor refused: a trigger or rule swallows it"}, errclass.CodeConfig)
+	return errclass.As(&db.AnswerError{Problem: "a good row was neither stored nor refused: a trigger or rule swallows or deletes it"}, errclass.CodeConfig)
 }
 
 func (w *writing) probeCopy(t *transaction) error {
@@ -163,7 +167,7 @@ func (w *writing) probeCopy(t *transaction) error {
 	if err := w.comparesBothWays(t, w.firsts[:1]); err != nil { // the answers do not count: a trigger can alter the identity
 		return err
 	}
-	return w.end(t)
+	return w.finishProbe(t)
 }
 
 func (w *writing) probeInsert(t *transaction) error {
@@ -177,7 +181,16 @@ func (w *writing) probeInsert(t *transaction) error {
 	if err := w.comparesBothWays(t, w.firsts[:1]); err != nil { // as the next row that is there already will need it
 		return err
 	}
-	return w.end(t)
+	return w.finishProbe(t)
+}
+
+// finishProbe is finish for a row that is good: if a trigger removes it, the table is at fault.
+func (w *writing) finishProbe(t *transaction) error {
+	err := w.finish(t)
+	if errclass.Classify(err).Code == errclass.CodeSwallowed {
+		return errSwallowed()
+	}
+	return err
 }
 
 // comparesBothWays asks for rows by their hash and by their payload, whatever the answers are.

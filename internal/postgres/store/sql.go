@@ -41,6 +41,23 @@ SELECT 1 / (SELECT count(*)
   WHEN attname = 'unfaithful' THEN atttypid = 'text[]'::regtype
   END AND NOT EXISTS (SELECT FROM pg_rewrite WHERE ev_class = 'decision_logs'::regclass AND ev_type = '3'))::int)`
 
+// removable says whether a trigger can remove or alter a row after Postgres counted it as stored: one AFTER INSERT on the table
+// or on a partition. In tgtype 2 is BEFORE, 4 INSERT, 64 INSTEAD OF. Triggers behind a view are not known, so it counts as
+// one. A role that reads nothing cannot look, so for such a role there is none.
+const removable = `((SELECT relkind = 'v' FROM pg_class WHERE oid = 'decision_logs'::regclass)
+    OR EXISTS (SELECT FROM pg_trigger
+                WHERE NOT tgisinternal AND tgenabled <> 'D' AND tgtype & 70 = 4
+                  AND (tgrelid = 'decision_logs'::regclass OR pg_partition_root(tgrelid) = 'decision_logs'::regclass)))
+   AND has_any_column_privilege('decision_logs'::regclass, 'SELECT')`
+
+// removableSQL says whether rows have to be looked for before they are committed. unlookedSQL fails (2201F) where that is so.
+// Both are asked in the transaction of the rows and after them: the locks on the table and on the partitions that took rows
+// keep anybody from making, enabling or dropping a trigger there. So the answer holds for every row.
+const (
+	removableSQL = `SELECT ` + removable
+	unlookedSQL  = `SELECT sqrt(-(` + removable + `)::int)`
+)
+
 // insertSQL is the careful way: it stores what is not there yet. The conflict target is named so that only the identity makes a row present:
 // a violated unique index of somebody else's is an error, and a dropped identity is one too (42P10).
 const insertSQL = `

@@ -20,6 +20,7 @@ type Store struct {
 	*db.DB // its pool, which others may use too
 
 	inserts atomic.Bool // the table takes no COPY
+	watched atomic.Bool // a trigger can remove rows that Postgres counts as stored
 	met     memory      // whose last batch met rows that were there
 	last    lastTaken   // the decisions that a probe resembles
 }
@@ -78,7 +79,7 @@ func (st *Store) write(ctx context.Context, rows []pipeline.Row, fresh bool, end
 	var w *writing
 	err := st.Connected(ctx, fresh, func(ctx context.Context, pg *pgconn.PgConn) error {
 		w = newWriting(rows, end)
-		return st.found(ctx, pg, w, st.writeOn(ctx, pg, w))
+		return st.found(ctx, pg, w, st.watching(w, func() error { return st.writeOn(ctx, pg, w) }))
 	})
 	return w.outcomesOr(err)
 }
@@ -100,6 +101,22 @@ func (st *Store) found(ctx context.Context, pg *pgconn.PgConn, w *writing, refus
 		}
 		return w.end(t)
 	})
+}
+
+// watching runs a write, and once more where it has to look for its rows and did not know that.
+func (st *Store) watching(w *writing, write func() error) error {
+	w.watched = st.watched.Load()
+	err := write()
+	if _, unlooked := errors.AsType[*unlookedRows](err); unlooked {
+		st.watched.Store(true)
+		w.watched = true
+		clear(w.outcomes)
+		err = write()
+	}
+	if err == nil {
+		st.watched.Store(w.watched)
+	}
+	return err
 }
 
 func (st *Store) writeOn(ctx context.Context, pg *pgconn.PgConn, w *writing) error {

@@ -21,6 +21,7 @@ type transaction struct {
 	begun  bool
 	copied bool          // rows came by COPY, which asks for less than the insert does
 	wrote  bool          // an insert stored rows; COPY says it with copied
+	looked bool          // the rows are there after all triggers
 	left   time.Duration // that the limits were set for; 0: they were not
 }
 
@@ -175,6 +176,10 @@ func (t *transaction) committed() error {
 		pipe.SendQueryParams(db.ConfirmSQL, nil, nil, nil, nil)
 		before++
 	}
+	if t.unlooked() {
+		pipe.SendQueryParams(unlookedSQL, nil, nil, nil, nil)
+		before++
+	}
 	pipe.SendQueryParams(commitSQL, nil, nil, nil, nil)
 	db.ForgetWarnings(t.pg)
 	if err := pipe.Sync(); err != nil {
@@ -210,12 +215,20 @@ func (t *transaction) takeBack() error {
 			return tableError(err)
 		}
 	}
+	if t.unlooked() {
+		if err := t.ask(unlookedSQL, nil, nil); err != nil {
+			return tableError(err)
+		}
+	}
 	t.rollback()
 	return nil
 }
 
-// tableError gives an error of tableSQL its meaning: the code that the insert has for a lost identity, or that the
-// table is not one for COPY.
+// unlooked says that rows were written and not looked for.
+func (t *transaction) unlooked() bool { return (t.copied || t.wrote) && !t.looked }
+
+// tableError gives an error of tableSQL its meaning: the code that the insert has for a lost identity, or that the table is
+// not one for COPY. One of unlookedSQL says that the rows have to be looked for.
 func tableError(err error) error {
 	s, ok := db.AsServerError(err)
 	switch {
@@ -224,9 +237,18 @@ func tableError(err error) error {
 		return db.NewServerError(pgerrcode.InvalidColumnReference, s.Severity())
 	case s.SQLState() == pgerrcode.InvalidArgumentForLogarithm:
 		return &refusedCopy{db.NewServerError(pgerrcode.WrongObjectType, s.Severity())}
+	case s.SQLState() == pgerrcode.InvalidArgumentForPowerFunction:
+		return &unlookedRows{db.NewServerError(pgerrcode.SerializationFailure, s.Severity())}
 	}
 	return err
 }
+
+// unlookedRows is a write that a trigger may have changed, and that was not committed. It is the moment's fault, as the next
+// write looks.
+type unlookedRows struct{ err error }
+
+func (u *unlookedRows) Error() string { return "rows were not looked for: " + u.err.Error() }
+func (u *unlookedRows) Unwrap() error { return u.err }
 
 // lostCommit marks what leaves open whether the commit took place. An ERROR of the server does not: that is a refusal,
 // as of a deferred constraint.

@@ -16,6 +16,7 @@ type writing struct {
 	firsts, doubles []int
 	outcomes        []pipeline.Outcome
 	met             bool // some rows were there
+	watched         bool // a trigger can remove rows that Postgres counts as stored
 	end             func(*transaction) error
 }
 
@@ -86,7 +87,42 @@ func (w *writing) quickly(t *transaction, look bool) error {
 	if err := w.compareAll(t, w.doubles); err != nil {
 		return err
 	}
+	return w.finish(t)
+}
+
+// finish ends the transaction. Where a trigger can remove rows it looks for them first.
+func (w *writing) finish(t *transaction) error {
+	if w.watched && t.unlooked() {
+		if err := w.lookFor(t); err != nil {
+			return err
+		}
+	}
 	return w.end(t)
+}
+
+// lookFor fails unless all rows are there after all triggers, the deferred ones too. It also looks for those that were there
+// before, as a trigger may have removed one just now. The identity is enough: no other transaction can store a row of it meanwhile.
+func (w *writing) lookFor(t *transaction) error {
+	err := t.ask(removableSQL, nil, func(values [][]byte) error {
+		w.watched = len(values) == 1 && len(values[0]) == 1 && values[0][0] == 1
+		return nil
+	})
+	if err != nil || !w.watched {
+		return err
+	}
+	if err := t.ask(immediateSQL, nil, nil); err != nil {
+		return err
+	}
+	look := &writing{rows: w.rows, outcomes: make([]pipeline.Outcome, len(w.rows))}
+	others, err := look.byHash(t, w.firsts)
+	if err != nil {
+		return err
+	}
+	for _, i := range others { // a trigger masked it
+		look.outcomes[i] = pipeline.Present
+	}
+	t.looked = true
+	return look.allThere(w.firsts)
 }
 
 // unknown are those of at that have no outcome.
@@ -124,14 +160,14 @@ func (w *writing) carefully(t *transaction) error {
 	if err != nil {
 		return err
 	}
-	w.met, t.wrote = len(left) > 0, len(left) < len(w.firsts)
+	w.met = len(left) > 0
 	if err := w.compareAll(t, left); err != nil {
 		return err
 	}
 	if err := w.compareAll(t, w.doubles); err != nil {
 		return err
 	}
-	return w.end(t)
+	return w.finish(t)
 }
 
 // insert writes the rows at the positions at, which are of one identity each and in its order. It marks those that are new
@@ -156,7 +192,9 @@ func insert(t *transaction, rows []pipeline.Row, at []int, outcomes []pipeline.O
 		}
 		return errMissing()
 	})
-	return append(left, at[next:]...), err
+	left = append(left, at[next:]...)
+	t.wrote = len(left) < len(at)
+	return left, err
 }
 
 // compareAll is compare for rows that must be there.
@@ -169,7 +207,7 @@ func (w *writing) compareAll(t *transaction, at []int) error {
 
 // errMissing is the error of a row that the table took and does not have.
 func errMissing() error {
-	return errclass.As(&db.AnswerError{Problem: "a row was neither stored nor refused: a trigger swallows it, or alters its identity"}, errclass.CodeSwallowed)
+	return errclass.As(&db.AnswerError{Problem: "a row was neither stored nor refused: a trigger swallows or deletes it, or alters its identity"}, errclass.CodeSwallowed)
 }
 
 func (w *writing) allThere(at []int) error {

@@ -20,6 +20,7 @@ const (
 	InsertAnswered Point = "insert answered" // all rows are inserted, the answer is not sent
 	Copying        Point = "copying"         // some rows of a COPY are inserted, more may come
 	Table          Point = "table"           // the query about the table that ends a COPY
+	Triggers       Point = "triggers"        // the query whether triggers may remove stored rows
 	Known          Point = "known"           // before rows are looked for by the hash of their payload
 	Compare        Point = "compare"         // before rows are compared by their payload
 	Catalog        Point = "catalog"         // the query for the text of a CHECK
@@ -204,6 +205,37 @@ func (s *Server) Alter(row func(*Row) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.alters = append(s.alters[:len(s.alters):len(s.alters)], row)
+}
+
+// Remove adds a deferred trigger to the table that deletes the new rows for which it returns true. It must not call the
+// server.
+func (s *Server) Remove(row func(Row) bool) (drop func()) {
+	own := &row
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.removals = append(s.removals[:len(s.removals):len(s.removals)], own)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.removals = slices.DeleteFunc(slices.Clone(s.removals), func(o *func(Row) bool) bool { return o == own })
+	}
+}
+
+// fire runs the deferred triggers over the new rows of a transaction.
+func (s *Server) fire(t *transaction) {
+	if t == nil || t.ended || t.durable {
+		return
+	}
+	for _, removes := range s.removals {
+		t.inserted = slices.DeleteFunc(t.inserted, func(row *tuple) bool {
+			gone := (*removes)(row.Row)
+			if gone && s.rows[row.key()] == row {
+				delete(s.rows, row.key())
+			}
+			t.confirms = t.confirms || gone
+			return gone
+		})
+	}
 }
 
 // altered returns a row after the triggers, nil if one dropped it.

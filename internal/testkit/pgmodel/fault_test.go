@@ -214,7 +214,8 @@ func TestObserve_EachTransaction(t *testing.T) {
 		same(t, got, []string{
 			"101 startup  cut=false rows=0 applied=false", "101 check  cut=false rows=0 applied=false",
 			"101 begin  cut=false rows=0 applied=false", "101 limits  cut=false rows=0 applied=false",
-			"101 insert  cut=false rows=2 applied=false", "101 table  cut=false rows=0 applied=false", "101 commit  cut=false rows=2 applied=true",
+			"101 insert  cut=false rows=2 applied=false", "101 table  cut=false rows=0 applied=false",
+			"101 triggers  cut=false rows=0 applied=false", "101 commit  cut=false rows=2 applied=true",
 			"101 commit applied  cut=true rows=2 applied=true",
 		})
 	})

@@ -79,6 +79,7 @@ func (s *session) takesWrites(*portal) (answer, *failure) {
 func (s *session) constraints(*portal) (answer, *failure) {
 	s.server.mu.Lock()
 	defer s.server.mu.Unlock()
+	s.server.fire(s.tx)
 	return answer{tag: "SET CONSTRAINTS"}, s.interrupted()
 }
 
@@ -103,6 +104,7 @@ func (s *session) commitTransaction(*portal) (answer, *failure) {
 func (s *session) commit() *failure {
 	s.server.mu.Lock()
 	t := s.tx
+	s.server.fire(t)
 	rows := t.rowsOf()
 	s.running = true
 	s.server.mu.Unlock()
@@ -295,6 +297,23 @@ func (s *session) table(*portal) (answer, *failure) {
 		return answer{}, fail("22012", "division by zero")
 	}
 	return answer{tag: "SELECT 1", rows: [][]value{{int64(1), nil}}}, nil
+}
+
+// readTriggers notes whether the query fails where there is such a trigger.
+func readTriggers(captured []string) (any, []uint32, error) { return captured[0] != "", nil, nil }
+
+// removable says whether a trigger may remove rows, or fails if it may.
+func (s *session) removable(p *portal) (answer, *failure) {
+	s.server.mu.Lock()
+	defer s.server.mu.Unlock()
+	if f := s.interrupted(); f != nil {
+		return answer{}, f
+	}
+	may := len(s.server.removals) > 0
+	if may && p.plan.(bool) {
+		return answer{}, fail("2201F", "cannot take square root of a negative number")
+	}
+	return answer{tag: "SELECT 1", rows: [][]value{{may}}}, nil
 }
 
 // acceptable applies the table's rules to a single row, in the server's order.

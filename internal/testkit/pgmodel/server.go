@@ -45,6 +45,7 @@ type Server struct {
 	doubles   int // there is no unique index
 	faults    []*fault
 	refusals  []*refusal
+	removals  []*func(Row) bool
 	checks    []*Constraint
 	alters    []func(*Row) bool
 	locks     []chan struct{}

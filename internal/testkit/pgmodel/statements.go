@@ -63,6 +63,8 @@ func statements() []*statement {
 			columns: slices.Repeat([]column{text("set_config")}, 7)},
 		{point: Insert, text: whole(`copy decision_logs \(([^()]*)\) from stdin \(format binary\)`), read: readCopy},
 		{point: Table, text: whole(regexp.QuoteMeta(tableSQL)), run: (*session).table, columns: []column{{"?column?", pgtype.Int8OID, 8}, {"ln", pgtype.Float8OID, 8}}},
+		{point: Triggers, text: whole(`select (sqrt\(-\()?` + regexp.QuoteMeta(removable) + `(?:\)::int\))?`), read: readTriggers, run: (*session).removable,
+			columns: []column{{"?column?", pgtype.BoolOID, 1}}},
 		{point: Insert, text: whole(`insert into decision_logs \(([^()]*)\) select (.*) from unnest\((.*)\) as i ?\(([^()]*)\)( on conflict \(decision_id, ts\) do nothing)? returning decision_id, ts`),
 			read: readInsert, run: (*session).insert, columns: []column{text("decision_id"), {"ts", pgtype.TimestamptzOID, 8}, text("uploaded_by")}},
 		{point: Compare, text: whole(`select i\.n, i\.raw is not null and d\.unfaithful is null and d\.raw is not distinct from i\.raw::jsonb from unnest\(\$1::text\[\], \$2::timestamptz\[\], \$3::text\[\]\) with ordinality as i ?\(decision_id, ts, raw, n\) cross join lateral \(select raw, unfaithful from decision_logs where decision_id = i\.decision_id and ts = i\.ts and ts between \$4::timestamptz and \$5::timestamptz limit 1\) d`),
@@ -102,6 +104,12 @@ const tableSQL = `select 1 / (select count(*) from pg_index x where x.indrelid =
 	`('req_id', 'source_offset') then atttypid = 'int8'::regtype when attname = 'ts' then atttypid = ` +
 	`'timestamptz'::regtype and atttypmod in (-1, 6) when attname = 'allowed' then atttypid = 'bool'::regtype when attname in ('raw_sha256', 'raw_bytes') then atttypid = 'bytea'::regtype when attname = 'unfaithful' then atttypid = 'text[]'::regtype end and not exists ` +
 	`(select from pg_rewrite where ev_class = 'decision_logs'::regclass and ev_type = '3'))::int)`
+
+// removable asks for triggers that may remove a row after it is counted as stored.
+const removable = `((select relkind = 'v' from pg_class where oid = 'decision_logs'::regclass) ` +
+	`or exists (select from pg_trigger where not tgisinternal and tgenabled <> 'd' and tgtype & 70 = 4 ` +
+	`and (tgrelid = 'decision_logs'::regclass or pg_partition_root(tgrelid) = 'decision_logs'::regclass))) ` +
+	`and has_any_column_privilege('decision_logs'::regclass, 'select')`
 
 // knownSQL finds rows by the hash of their payload.
 const knownSQL = `select array_agg(case when d.raw_sha256 = i.raw_sha256 then i.n else -i.n end) ` +

@@ -43,16 +43,16 @@ func TestStore_NumberOfStatements(t *testing.T) {
 			rows []pipeline.Row
 			want string
 		}{
-			{"all new", batch(0, 100), "begin, copy, table, commit"},
+			{"all new", batch(0, 100), "begin, copy, table, triggers, commit"},
 			{"the first that is there", batch(0, 100), "begin, copy 23505, rollback, begin, known, confirm, commit"},
 			{"all there", batch(0, 100), "begin, known, confirm, commit"},
 			{"all there in other bytes", spaced(batch(0, 100)), "begin, known, compare, confirm, commit"},
-			{"some there", batch(50, 150), "begin, known, copy, table, commit"},
-			{"some there, some of them in other bytes", append(batch(140, 145), spaced(batch(145, 155))...), "begin, known, compare, copy, table, commit"},
-			{"none there", batch(155, 250), "begin, known, copy, table, commit"},
-			{"all new again", batch(250, 350), "begin, copy, table, commit"},
-			{"doubles", append(batch(430, 440), batch(430, 440)...), "begin, copy, known, table, commit"},
-			{"doubles in other bytes", append(batch(440, 450), spaced(batch(440, 450))...), "begin, copy, known, compare, table, commit"},
+			{"some there", batch(50, 150), "begin, known, copy, table, triggers, commit"},
+			{"some there, some of them in other bytes", append(batch(140, 145), spaced(batch(145, 155))...), "begin, known, compare, copy, table, triggers, commit"},
+			{"none there", batch(155, 250), "begin, known, copy, table, triggers, commit"},
+			{"all new again", batch(250, 350), "begin, copy, table, triggers, commit"},
+			{"doubles", append(batch(430, 440), batch(430, 440)...), "begin, copy, known, table, triggers, commit"},
+			{"doubles in other bytes", append(batch(440, 450), spaced(batch(440, 450))...), "begin, copy, known, compare, table, triggers, commit"},
 		} {
 			said = nil
 			save(t, db, step.rows...)
@@ -60,11 +60,25 @@ func TestStore_NumberOfStatements(t *testing.T) {
 				t.Errorf("%s: %s, want %s", step.what, got, step.want)
 			}
 		}
+		drop := s.Remove(func(pgmodel.Row) bool { return false })
+		for i, want := range []string{
+			"begin, copy, table, triggers 2201F, rollback, begin, copy, triggers, constraints, known, table, commit",
+			"begin, copy, triggers, constraints, known, table, commit",
+			"begin, copy, triggers, table, triggers, commit", // the trigger is gone
+			"begin, copy, table, triggers, commit",
+		} {
+			if i == 2 {
+				drop()
+			}
+			said = nil
+			save(t, db, batch(600+10*i, 610+10*i)...)
+			same(t, strings.Join(said, ", "), want)
+		}
 		s.RefuseCopy()
 		save(t, db, batch(500, 510)...)
 		said = nil
 		save(t, db, batch(510, 520)...)
-		if got := strings.Join(said, ", "); got != "begin, insert, commit" {
+		if got := strings.Join(said, ", "); got != "begin, insert, triggers, commit" {
 			t.Errorf("without COPY: %s", got)
 		}
 	})

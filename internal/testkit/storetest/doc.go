@@ -93,6 +93,9 @@ func (c Case) OfCopy() bool {
 // OfTables reports whether the promise needs a table: a view has no CHECK to foresee.
 func (c Case) OfTables() bool { return c.Name == "what a CHECK refuses is foreseen" }
 
+// OfCommit reports whether the promise needs deferred triggers to run in COMMIT. Where rows are looked for they ran before.
+func (c Case) OfCommit() bool { return c.Name == "our deadline holds where the server has none" }
+
 // Cases returns all cases. Each needs a server of its own, and leaves no goroutine.
 func Cases() []Case {
 	var all []Case
