@@ -51,6 +51,7 @@ type Router struct {
 	paying  []*purse // of the decision in hand
 	uses    []use    // of the values of rules, then of the labels of shares
 	halving time.Time
+	latest  time.Time // the latest time that the router was told
 }
 
 // use is when a value of a rule, or a share, was last of use.
@@ -125,10 +126,20 @@ func (p *Paid) pay(from *purse, now time.Time) {
 func (r *Router) Return(paid *Paid, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	now = r.present(now)
 	for _, p := range paid.purses {
 		p.give(now)
 	}
 	paid.Reset()
+}
+
+// present returns now, or the latest time that the router was told if that is later. Uploads are routed at once, each at the
+// time at which it began. A bucket that goes back in time would fill twice for the same time.
+func (r *Router) present(now time.Time) time.Time {
+	if now.After(r.latest) {
+		r.latest = now
+	}
+	return r.latest
 }
 
 // Route returns the lane of a decision that a client uploads at a time, pays for it from the shares, and notes that in
@@ -140,6 +151,7 @@ func (r *Router) Route(client string, l *decision.Log, now time.Time, paid *Paid
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	now = r.present(now)
 	r.forget(now)
 	urgent, overUrgent := r.matches(l, now), false
 	if urgent {
