@@ -217,3 +217,59 @@ func TestUploadedBy(t *testing.T) {
 		}
 	}
 }
+
+// A certificate can be known by two authorities: an old one that was renewed, and its new one.
+func TestCertificate_AnyChain(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	leaf := &x509.Certificate{Subject: pkix.Name{CommonName: "cn"}, NotAfter: now.Add(time.Hour)}
+	renewed, ended := &x509.Certificate{NotAfter: now.Add(time.Hour)}, &x509.Certificate{NotAfter: now.Add(-time.Second)}
+	past := &x509.Certificate{Subject: pkix.Name{CommonName: "cn"}, NotAfter: now.Add(-time.Second)}
+	for name, c := range map[string]struct {
+		chains [][]*x509.Certificate
+		ok     bool
+	}{
+		"the first ended":  {[][]*x509.Certificate{{leaf, ended}, {leaf, renewed}}, true},
+		"the second ended": {[][]*x509.Certificate{{leaf, renewed}, {leaf, ended}}, true},
+		"both ended":       {[][]*x509.Certificate{{leaf, ended}, {leaf, ended}}, false},
+		"its own ended":    {[][]*x509.Certificate{{past, renewed}}, false},
+		"an empty one":     {[][]*x509.Certificate{{}}, false},
+		"none":             {nil, false},
+	} {
+		r := httptest.NewRequest("POST", "/logs", nil)
+		r.TLS = &tls.ConnectionState{VerifiedChains: c.chains}
+		got, ok := (Auth{ClientCA: true}).admits(r, now)
+		if ok != c.ok || ok && got != "cn" {
+			t.Errorf("%s: %q, %v", name, got, ok)
+		}
+	}
+}
+
+// A client that showed a certificate and is refused makes a new connection, and can show another one there.
+func TestCertificate_RefusalEndsTheConnection(t *testing.T) {
+	t.Parallel()
+	leaf := &x509.Certificate{Subject: pkix.Name{CommonName: "cn"}, NotAfter: time.Now().Add(time.Hour)}
+	for name, c := range map[string]struct {
+		auth   Auth
+		shown  []*x509.Certificate
+		status int
+		header string
+	}{
+		"another name":   {Auth{ClientCA: true, Clients: []string{"other"}}, []*x509.Certificate{leaf}, 401, "close"},
+		"no rights":      {Auth{ClientCA: true, Rights: Rights{"other": {}}}, []*x509.Certificate{leaf}, 403, "close"},
+		"no certificate": {Auth{ClientCA: true}, nil, 401, ""},
+		"it may":         {Auth{ClientCA: true}, []*x509.Certificate{leaf}, 200, ""},
+	} {
+		w := newWorld(t, func(cfg *Config) { cfg.Auth = c.auth })
+		r := posted(t.Context(), "/logs", strings.NewReader(good("a")))
+		r.TLS = &tls.ConnectionState{PeerCertificates: c.shown}
+		if c.shown != nil {
+			r.TLS.VerifiedChains = [][]*x509.Certificate{c.shown}
+		}
+		a := httptest.NewRecorder()
+		w.ServeHTTP(a, r)
+		if got := a.Header().Get("Connection"); a.Code != c.status || got != c.header {
+			t.Errorf("%s: %d, Connection %q", name, a.Code, got)
+		}
+	}
+}

@@ -253,6 +253,9 @@ func (c *Collector) refused(w http.ResponseWriter, u *upload, r *http.Request, w
 	default:
 		tell(c.log.Warn()).Msg("upload deferred")
 	}
+	if shown := r.TLS != nil && len(r.TLS.PeerCertificates) > 0; shown && (why.reason == reasonCredentials || why.reason == reasonClient) {
+		w.Header().Set("Connection", "close") // it can show another certificate only with a new connection
+	}
 	why.write(w, c.cfg.RetryAfter)
 	u.ended(known.status, why.reason)
 }

@@ -468,3 +468,23 @@ func TestJudges_QuoteNoSecret(t *testing.T) {
 		t.Errorf("a secret shows, or a complaint has several lines: %v", err)
 	}
 }
+
+// A client keeps its connection after a refusal. It shows a new certificate only with the next one.
+func TestTLS_NewCertificateAfterRefusal(t *testing.T) {
+	t.Parallel()
+	k := brokers(t)
+	a := authority(t)
+	r := run(t, settings(t, k.Brokers(), "DOCKET_COLLECTOR_TLS_CERT="+a.server.cert, "DOCKET_COLLECTOR_TLS_KEY="+a.server.key,
+		"DOCKET_COLLECTOR_CLIENT_CA="+a.ca, "DOCKET_COLLECTOR_CLIENTS=opa"), Options{})
+	shown := &a.stranger
+	r.http = &http.Client{Timeout: kafkatest.Timeout, Transport: &http.Transport{TLSClientConfig: &tls.Config{
+		RootCAs: a.pool, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &shown.pair, nil },
+	}}}
+	if resp, body := r.upload("", decision("1")); resp.StatusCode != http.StatusUnauthorized {
+		t.Fatalf("the old one: %s: %s", resp.Status, body)
+	}
+	shown = &a.client
+	if resp, body := r.upload("", decision("1")); resp.StatusCode != http.StatusOK {
+		t.Errorf("the new one: %s: %s", resp.Status, body)
+	}
+}
