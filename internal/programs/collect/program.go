@@ -44,6 +44,7 @@ type Program struct {
 	tracing   *tracing.Tracing // nil: none
 	service   *collector.Collector
 	publisher *kafka.Publisher
+	brokers   kafka.Config // how they are asked whether they are there
 	holds     *telemetry.Holding
 	ready     readiness
 	http      *app.Server
@@ -104,6 +105,7 @@ func (p *Program) assemble(reg *prometheus.Registry) error {
 		return err
 	}
 	brokers.Dialer = p.options.DialKafka
+	p.brokers = brokers
 	if p.tracing != nil {
 		c.Tracer, brokers.Hooks = p.tracing, p.tracing.Hooks()
 	}

@@ -488,3 +488,25 @@ func TestTLS_NewCertificateAfterRefusal(t *testing.T) {
 		t.Errorf("the new one: %s: %s", resp.Status, body)
 	}
 }
+
+// Certificates of the brokers that cannot be read now leave those before in use, for the look at the brokers, too.
+func TestReadiness_BrokenFilesOfBrokers(t *testing.T) {
+	t.Parallel()
+	a := authority(t)
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	text, err := os.ReadFile(a.ca)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replace(t, ca, string(text))
+	dialled := atomic.Int64{}
+	r := run(t, settings(t, []string{"127.0.0.1:1"}, "DOCKET_KAFKA_TLS=true", "DOCKET_KAFKA_TLS_CA="+ca), Options{DialKafka: func(context.Context, string, string) (net.Conn, error) {
+		dialled.Add(1)
+		return nil, syscall.ECONNREFUSED
+	}})
+	replace(t, ca, "half")
+	before := dialled.Load()
+	if h := r.ask(t.Context()); h.Reason != "kafka_unreachable" || dialled.Load() == before {
+		t.Errorf("the brokers were not asked: %+v", h)
+	}
+}

@@ -83,15 +83,12 @@ func (p *Program) watch(ctx context.Context) {
 	}
 }
 
-// ask returns why the brokers do not answer; zero: they do.
+// ask returns why the brokers do not answer; zero: they do. It connects as the publisher does, so that files of
+// certificates that cannot be read now leave those before in use.
 func (p *Program) ask(ctx context.Context) pipeline.Hold {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	brokers, err := app.Kafka(p.settings, p.options.Instance)
-	if err == nil {
-		brokers.Dialer = p.options.DialKafka
-		err = kafka.Ping(ctx, brokers)
-	}
+	err := kafka.Ping(ctx, p.brokers)
 	if err == nil {
 		return pipeline.Hold{}
 	}
