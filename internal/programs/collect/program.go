@@ -91,7 +91,7 @@ func (p *Program) assemble(reg *prometheus.Registry) error {
 	p.tracing = tracing.Open(p.options.Environ, tracing.Config{
 		Program: string(config.Collector), Instance: p.options.Instance, DeadLetters: s.KafkaDLQTopic,
 	}, p.log)
-	tls, err := s.CollectorTLS()
+	tls, err := s.CollectorTLS(app.ListenerFiles(p.log))
 	if err != nil {
 		return err
 	}

@@ -510,3 +510,33 @@ func TestReadiness_BrokenFilesOfBrokers(t *testing.T) {
 		t.Errorf("the brokers were not asked: %+v", h)
 	}
 }
+
+// A renewed certificate that cannot be used is told before the old one ends.
+func TestTLS_BrokenFilesAreTold(t *testing.T) {
+	t.Parallel()
+	k := brokers(t)
+	a := authority(t)
+	r := run(t, settings(t, k.Brokers(), "DOCKET_COLLECTOR_TLS_CERT="+a.server.cert, "DOCKET_COLLECTOR_TLS_KEY="+a.server.key,
+		"DOCKET_COLLECTOR_CLIENT_CA="+a.ca), Options{})
+	key, err := os.ReadFile(a.server.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	uploads := func() {
+		t.Helper()
+		r.http.CloseIdleConnections()
+		r.http = &http.Client{Timeout: kafkatest.Timeout, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: a.pool, Certificates: []tls.Certificate{a.client.pair}}}}
+		if resp, body := r.upload("", decision("1")); resp.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %s", resp.Status, body)
+		}
+	}
+	uploads()
+	replace(t, a.server.key, "half")
+	uploads()
+	uploads()
+	replace(t, a.server.key, string(key))
+	uploads()
+	if told, over := r.lines.count("listener certificates not reloaded"), r.lines.count("listener certificates became readable"); told != 1 || over != 1 {
+		t.Errorf("told %d times, and %d times that it is over", told, over)
+	}
+}

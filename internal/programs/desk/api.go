@@ -95,7 +95,7 @@ func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg prom
 	if err != nil {
 		return config.Complaint{Variable: "DOCKET_DESK_API_CLIENTS", Text: err.Error()}
 	}
-	tls, err := s.APITLS()
+	tls, err := s.APITLS(app.ListenerFiles(p.log))
 	if err != nil {
 		return err
 	}

@@ -79,11 +79,12 @@ func (l *loader) uploadSizes() {
 }
 
 // CollectorTLS is the TLS of uploads, nil if they use none. The files are read again at each handshake, so that a renewed
-// certificate needs no restart. A certificate that cannot be used leaves the one before in use. A client's certificate is
-// asked for if there is a CA for it. It is not required, as there are tokens, too.
-func (s Settings) CollectorTLS() (*tls.Config, error) {
+// certificate needs no restart. A file that cannot be used leaves the one before in use. Where told is not nil, it gets
+// each new fault of the files, and nil once all is well. A client's certificate is asked for if there is a CA for it. It is
+// not required, as there are tokens, too.
+func (s Settings) CollectorTLS(told func(error)) (*tls.Config, error) {
 	return (&listenerFiles{
 		certVariable: "DOCKET_COLLECTOR_TLS_CERT", cert: s.CollectorTLSCert, key: s.CollectorTLSKey,
-		caVariable: "DOCKET_COLLECTOR_CLIENT_CA", ca: s.CollectorClientCA,
+		caVariable: "DOCKET_COLLECTOR_CLIENT_CA", ca: s.CollectorClientCA, told: told,
 	}).conf()
 }

@@ -125,7 +125,7 @@ func TestCertificate_RenewedWithoutRestart(t *testing.T) {
 	t.Parallel()
 	for prefix, c := range map[string]struct {
 		program Program
-		speak   func(Settings) (*tls.Config, error)
+		speak   func(Settings, func(error)) (*tls.Config, error)
 		more    []string
 	}{
 		"DOCKET_COLLECTOR": {Collector, Settings.CollectorTLS, nil},
@@ -138,7 +138,7 @@ func TestCertificate_RenewedWithoutRestart(t *testing.T) {
 	}
 }
 
-func renewed(t *testing.T, prefix string, program Program, speak func(Settings) (*tls.Config, error), more []string) {
+func renewed(t *testing.T, prefix string, program Program, speak func(Settings, func(error)) (*tls.Config, error), more []string) {
 	t.Helper()
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -157,9 +157,28 @@ func renewed(t *testing.T, prefix string, program Program, speak func(Settings) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	conf, err := speak(s)
+	var told []string
+	conf, err := speak(s, func(err error) {
+		if err == nil {
+			told = append(told, "well")
+			return
+		}
+		told = append(told, err.Error())
+	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	tells := func(want ...string) {
+		t.Helper()
+		if len(told) != len(want) {
+			t.Fatalf("told %q, want %q", told, want)
+		}
+		for i := range want {
+			if !strings.Contains(told[i], want[i]) || strings.Contains(told[i], dir) {
+				t.Errorf("told %q, want %q", told[i], want[i])
+			}
+		}
+		told = nil
 	}
 	shows := func(serial int64) {
 		t.Helper()
@@ -184,30 +203,44 @@ func renewed(t *testing.T, prefix string, program Program, speak func(Settings) 
 		}
 	}
 	shows(1)
+	tells()
 	write("cert", cert2) // its key is still to come
 	shows(1)
+	shows(1)
+	tells(prefix + "_TLS_CERT")
 	write("key", key2)
 	shows(2)
+	tells("well")
 	if err := os.Remove(at("key")); err != nil {
 		t.Fatal(err)
 	}
 	shows(2)
+	tells(prefix + "_TLS_CERT")
 	before, _ := conf.GetConfigForClient(nil)
-	write("key", key2)
-	write("ca", cert2)
+	write("ca", cert2) // a certificate that cannot be used delays no change of the authorities
 	if after, _ := conf.GetConfigForClient(nil); after.ClientCAs.Equal(before.ClientCAs) || after.ClientAuth != tls.VerifyClientCertIfGiven {
 		t.Error("the signers of client certificates are not read again")
 	}
-	if none, err := speak(Settings{}); none != nil || err != nil {
+	before, _ = conf.GetConfigForClient(nil)
+	write("ca", nil)
+	if after, _ := conf.GetConfigForClient(nil); !after.ClientCAs.Equal(before.ClientCAs) {
+		t.Error("a file without a certificate replaced the signers")
+	}
+	tells(prefix + "_CLIENT_CA")
+	write("key", key2)
+	write("ca", cert2)
+	shows(2)
+	tells("well")
+	if none, err := speak(Settings{}, nil); none != nil || err != nil {
 		t.Errorf("without a certificate: %v, %v", none, err)
 	}
-	if _, err := speak(s); err != nil {
+	if _, err := speak(s, nil); err != nil {
 		t.Error(err)
 	}
 	if err := os.Remove(at("cert")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := speak(s); err == nil || strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), prefix+"_TLS_CERT") {
+	if _, err := speak(s, nil); err == nil || strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), prefix+"_TLS_CERT") {
 		t.Errorf("without the file: %v", err)
 	}
 }

@@ -177,9 +177,9 @@ func loopback(addr string) bool {
 
 // APITLS is how the API speaks TLS, nil where it does not. The files are read as those of [Settings.CollectorTLS]. A client's
 // certificate is asked for where there is somebody to sign it, and not insisted on: there are tokens, too.
-func (s Settings) APITLS() (*tls.Config, error) {
+func (s Settings) APITLS(told func(error)) (*tls.Config, error) {
 	return (&listenerFiles{
 		certVariable: "DOCKET_DESK_API_TLS_CERT", cert: s.DeskAPITLSCert, key: s.DeskAPITLSKey,
-		caVariable: "DOCKET_DESK_API_CLIENT_CA", ca: s.DeskAPIClientCA,
+		caVariable: "DOCKET_DESK_API_CLIENT_CA", ca: s.DeskAPIClientCA, told: told,
 	}).conf()
 }
