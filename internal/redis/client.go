@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -25,7 +26,8 @@ type Config struct {
 	// URL is redis://user:password@host:port/database, or rediss:// for TLS. With ?addr=host:port the nodes are those
 	// of a cluster.
 	URL string
-	// Fresh returns the URL as it is now, for the user and the password of a new connection; nil: they never change.
+	// Fresh returns the URL as it is now, for the user and the password of a new connection; nil: they never change. After
+	// an error the last ones stay in use.
 	Fresh func() (string, error)
 	// Dialer replaces the way to connect; nil: TCP.
 	Dialer func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -59,7 +61,7 @@ func open(cfg Config) (redis.UniversalClient, error) {
 	if err != nil {
 		return nil, errURL
 	}
-	o.CredentialsProviderContext = cfg.credentials
+	o.CredentialsProviderContext = newLogin(cfg).credentials
 	if cfg.Dialer != nil {
 		o.Dialer = cfg.Dialer
 	}
@@ -77,7 +79,7 @@ func openCluster(cfg Config) (redis.UniversalClient, error) {
 	if err != nil {
 		return nil, errURL
 	}
-	o.CredentialsProviderContext = cfg.credentials
+	o.CredentialsProviderContext = newLogin(cfg).credentials
 	if cfg.Dialer != nil {
 		o.Dialer = cfg.Dialer
 	}
@@ -90,18 +92,37 @@ func openCluster(cfg Config) (redis.UniversalClient, error) {
 	return redis.NewClusterClient(o), nil
 }
 
-// credentials returns the user and the password of a new connection.
-func (c Config) credentials(context.Context) (user, password string, err error) {
-	text := c.URL
-	if c.Fresh != nil {
-		if text, err = c.Fresh(); err != nil {
-			return "", "", err
+// login has the user and the password of new connections. It is safe for concurrent use.
+type login struct {
+	fresh func() (string, error)
+
+	mu             sync.Mutex
+	user, password string // the last readable ones
+}
+
+// newLogin returns the login of a URL that can be parsed.
+func newLogin(cfg Config) *login {
+	l := &login{fresh: cfg.Fresh}
+	l.read(cfg.URL)
+	return l
+}
+
+func (l *login) read(text string) {
+	if u, err := url.Parse(text); err == nil {
+		l.user = u.User.Username()
+		l.password, _ = u.User.Password()
+	}
+}
+
+// credentials returns them for a new connection. While they cannot be read, the last readable ones stay in use: the file
+// may be away for a moment, or half-written.
+func (l *login) credentials(context.Context) (user, password string, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.fresh != nil {
+		if text, err := l.fresh(); err == nil {
+			l.read(text)
 		}
 	}
-	u, err := url.Parse(text)
-	if err != nil {
-		return "", "", errURL
-	}
-	password, _ = u.User.Password()
-	return u.User.Username(), password, nil
+	return l.user, l.password, nil
 }

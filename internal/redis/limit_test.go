@@ -302,6 +302,41 @@ func TestLimit_FreshPassword(t *testing.T) {
 	}
 }
 
+// A file that cannot be read, or is half-written, leaves the last readable user and password in use.
+func TestCredentials_LastReadable(t *testing.T) {
+	t.Parallel()
+	m := serve(t)
+	defer m.Close()
+	m.RequireUserAuth("u", "new")
+	now, failed := "redis://u:new@elsewhere:1", error(nil)
+	cfg := Config{URL: "redis://u:old@" + m.Addr(), Patience: time.Minute, Fresh: func() (string, error) { return now, failed }}
+	l, err := NewLimit(cfg, LimitConfig{Group: "g", Plan: limit.NewPlan(450, 0, 0, nil)}, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	// A cut connection is replaced by a new one, which asks for the password again.
+	connects := func(what string) {
+		t.Helper()
+		m.Close()
+		if err := m.Restart(); err != nil {
+			t.Fatal(err)
+		}
+		m.RequireUserAuth("u", "new")
+		for range 2 { // the first may find the old connection cut
+			if _, _, err = l.Ask(t.Context(), false, 1, 1); err == nil {
+				return
+			}
+		}
+		t.Errorf("%s: %v", what, err)
+	}
+	connects("a readable file")
+	now, failed = "redis://u:old@elsewhere:1", errors.New("the file cannot be read")
+	connects("a file that cannot be read")
+	now, failed = "redis://u:\x7f", nil
+	connects("a half-written file")
+}
+
 func TestReplyCode_OnlyTheCode(t *testing.T) {
 	t.Parallel()
 	for reply, want := range map[string]string{"OOM x": "OOM", "READONLY You": "READONLY", "secret": "ERR", "": "ERR", "ERR user_script:1": "ERR", "LONGERTHANSIXTEENLETTERS x": "ERR"} {
