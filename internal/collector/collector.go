@@ -107,7 +107,7 @@ func New(cfg Config, publisher Publisher, reg prometheus.Registerer, log zerolog
 	if len(cfg.Routing.Lanes()) > 1 {
 		c.router = routing.New(cfg.Routing, time.Now())
 	}
-	c.outages = outages{rest: cfg.RetryAfter, now: time.Now, log: log, since: map[string]*outage{}}
+	c.outages = outages{rest: min(cfg.RetryAfter, longestRest), now: time.Now, log: log, since: map[string]*outage{}}
 	c.opas = newOPAs(log, cfg.Redact.Covers("/labels/id"), func() time.Time { return c.now() })
 	var err error
 	if c.metrics, err = newMetrics(c, reg); err != nil {

@@ -100,7 +100,7 @@ func (o *outages) failed(topic string, err error) {
 		out = &outage{rest: o.rest, told: map[string]bool{}}
 		o.since[topic] = out
 	} else if now.After(out.until) { // those that fail together are one failure
-		out.rest = min(2*out.rest, max(longestRest, o.rest))
+		out.rest = min(2*out.rest, longestRest)
 	}
 	if !out.told[s.Reason] {
 		out.told[s.Reason] = true

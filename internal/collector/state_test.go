@@ -59,6 +59,25 @@ func TestState_NotReadyWhileKafkaRefuses(t *testing.T) {
 	})
 }
 
+// DOCKET_COLLECTOR_RETRY_AFTER may be an hour. No load balancer may leave a collector out for so long after one failure.
+func TestState_RestsForHalfAMinuteAtMost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(c *Config) { c.RetryAfter = time.Hour })
+		w.kafka.answer = func(*kgo.Record) error { return kerr.NotEnoughReplicas }
+		for range 3 {
+			w.post(t, good("a"))
+			if w.State().Ready {
+				t.Error("ready just after a failure")
+			}
+			time.Sleep(30*time.Second + 1)
+			if !w.State().Ready {
+				t.Fatal("it rests for longer than half a minute")
+			}
+		}
+	})
+}
+
 func TestLog_OneLineForEachReason(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
