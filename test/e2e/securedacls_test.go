@@ -69,7 +69,15 @@ func TestPage_NamesLeastRights(t *testing.T) {
 	s.places.Topic, s.places.Group, s.places.ParkingTopic, s.places.ParkingGroup = "decision-logs", "docket", "decision-logs-parking", "docket-parking"
 	s.places.DLQTopic, s.places.ParkingDLQ = "decision-logs-dlq", "decision-logs-parking-dlq"
 	consumer, replayer := s.rights()
-	for principal, want := range map[string][]testenv.ACL{"docket-consumer": consumer, "docket-replayer": replayer, "docket-collector": s.collectorRights()} {
+	var verify []testenv.ACL
+	for _, topic := range []string{"decision-logs", "decision-logs-dlq", "decision-logs-parking", "decision-logs-parking-dlq"} {
+		verify = append(verify, testenv.ACL{Operation: kadm.OpRead, Topic: topic})
+	}
+	for _, group := range []string{"docket", "docket-parking", "docket-desk"} { // the ledger has the dead letters before the desk's offset
+		verify = append(verify, testenv.ACL{Operation: kadm.OpDescribe, Group: group})
+	}
+	// The rights for lanes are in commands of their own, in a loop.
+	for principal, want := range map[string][]testenv.ACL{"docket-consumer": consumer, "docket-replayer": replayer, "docket-collector": s.collectorRights(), "docket-verify": verify} {
 		if got := rightsOf(documented(t, principal)); !slices.Equal(sorted(got), sorted(want)) {
 			t.Errorf("%s: the page gives %v, the tests %v", principal, got, want)
 		}
