@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"testing"
 
@@ -16,8 +18,8 @@ import (
 )
 
 // refuseSets has the brokers refuse each set with a record of this value, as they do where one has no key for a compacted topic.
-// It returns how many sets they got.
-func refuseSets(c *kafkatest.Cluster, value []byte) (sets *atomic.Int64) {
+// They look at sets of up to so many bytes. It returns how many sets they got.
+func refuseSets(c *kafkatest.Cluster, value []byte, upTo int) (sets *atomic.Int64) {
 	sets = new(atomic.Int64)
 	c.ControlKey(int16(kmsg.Produce), func(asked kmsg.Request) (kmsg.Response, error, bool) {
 		c.KeepControl()
@@ -27,7 +29,7 @@ func refuseSets(c *kafkatest.Cluster, value []byte) (sets *atomic.Int64) {
 		for _, topic := range r.Topics {
 			of := kmsg.ProduceResponseTopic{Topic: topic.Topic, TopicID: topic.TopicID}
 			for _, p := range topic.Partitions {
-				if !bytes.Contains(p.Records, value) {
+				if len(p.Records) > upTo || !holds(p.Records, value) {
 					return nil, nil, false
 				}
 				answer := kmsg.NewProduceResponseTopicPartition()
@@ -41,14 +43,25 @@ func refuseSets(c *kafkatest.Cluster, value []byte) (sets *atomic.Int64) {
 	return sets
 }
 
+// holds reports whether a compressed set has a value of noise. LZ4 keeps its bytes as they are, but for parts that were there
+// before.
+func holds(set, value []byte) bool {
+	for part := range slices.Chunk(value, 8) {
+		if bytes.Contains(set, part) {
+			return true
+		}
+	}
+	return false
+}
+
 // A broker refuses a whole set for one record without a key. The others are acknowledged all the same. Where it refuses many, a
 // call has so many requests at most, and another call has others their turn.
 func TestPublish_SetWithInvalidRecords(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T, c *kafkatest.Cluster) {
 		p := publisher(t, c, kafkatest.Timeout)
-		invalid := noise(24) // it stays as it is in a compressed set
-		sets := refuseSets(c, invalid)
+		invalid := noise(24)
+		sets := refuseSets(c, invalid, math.MaxInt)
 		records := forwarded(40)
 		records[17].Value = invalid
 		for i, err := range p.Publish(context.Background(), records) {
@@ -76,4 +89,35 @@ func TestPublish_SetWithInvalidRecords(t *testing.T) {
 			t.Errorf("%d requests", n)
 		}
 	}, kfake.SeedTopics(1, dlq))
+}
+
+// Sets that are halved for an invalid record are never taken for records that are too large alone.
+func TestPublish_InvalidRecordsOfASmallTopic(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T, c *kafkatest.Cluster) {
+		const limit, n, size = 5000, 200, 200
+		if err := c.CreateTopic(dlq, 1, map[string]string{"max.message.bytes": strconv.Itoa(limit)}); err != nil {
+			t.Fatal(err)
+		}
+		p := publisher(t, c, kafkatest.Timeout)
+		invalid := noise(24)
+		refuseSets(c, invalid, limit)
+		records, all := forwarded(n), noise((n + 1) * size)[size:] // without the beginning, which is that of all noise
+		bad := 0
+		for i, r := range records {
+			r.Value = all[i*size : (i+1)*size]
+			if i%20 == 7 {
+				r.Value = invalid
+				bad++
+			}
+		}
+		for i, err := range p.Publish(context.Background(), records) {
+			if wrong := i%20 == 7; wrong != errors.Is(err, kerr.InvalidRecord) || !wrong && err != nil {
+				t.Errorf("record %d: %v", i, err)
+			}
+		}
+		if there := c.ReadAll(t, dlq); len(there) != n-bad {
+			t.Errorf("%d records are there, want %d", len(there), n-bad)
+		}
+	})
 }

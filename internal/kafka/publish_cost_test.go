@@ -2,10 +2,12 @@ package kafka_test
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -68,4 +70,39 @@ func BenchmarkPublish(b *testing.B) {
 		publishAll(b, p.Publish, records)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/record")
+}
+
+// TestPublish_SetsTooLargeForTheTopic counts requests to a topic that takes a part of a client's batch alone. One for each
+// record would be 2000, one after the other: an upload of so many would never be in time.
+func TestPublish_SetsTooLargeForTheTopic(t *testing.T) {
+	t.Parallel()
+	const n, size, most = 2000, 500, 400 // a set of the topic has about 30 of the records
+	c := kafkatest.New(t)
+	if err := c.CreateTopic(dlq, 1, map[string]string{"max.message.bytes": "20000"}); err != nil {
+		t.Fatal(err)
+	}
+	p := publisher(t, c, kafkatest.Timeout)
+	records, all := forwarded(n), noise(n*size)
+	for i, r := range records {
+		r.Value = all[i*size : (i+1)*size]
+	}
+	records[1717].Value = noise(30_000)
+	publishAll(t, p.Publish, records[:1]) // connects
+	var requests atomic.Int64
+	c.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		requests.Add(1)
+		return nil, nil, false
+	})
+	for i, err := range p.Publish(t.Context(), records) {
+		if (i == 1717) != errors.Is(err, kerr.MessageTooLarge) || (i != 1717) != (err == nil) {
+			t.Fatalf("record %d: %v", i, err)
+		}
+	}
+	if got := requests.Load(); got > most {
+		t.Errorf("%d requests for %d records, want %d at most", got, n, most)
+	}
+	if got := len(c.ReadAll(t, dlq)); got != n {
+		t.Errorf("%d records are there, want %d", got, n)
+	}
 }
