@@ -51,8 +51,9 @@ func (u *upload) home(ctx context.Context) (refused *refusal) {
 	}
 	now := c.now()
 	t.begin(len(u.parts))
+	ended := false // it is not if something panics
 	defer func() {
-		if refused != nil {
+		if !ended || refused != nil {
 			u.unpay()
 		}
 	}()
@@ -90,7 +91,9 @@ func (u *upload) home(ctx context.Context) (refused *refusal) {
 		t.outgoing = append(t.outgoing, o)
 	}
 	c.tellIdle(now)
-	return u.offer(ctx, t.outgoing, &sealer, now)
+	refused = u.offer(ctx, t.outgoing, &sealer, now)
+	ended = true
+	return refused
 }
 
 // offer publishes decisions, and those that were too large in one form in the next, of which each has only some.
