@@ -223,6 +223,7 @@ func (d *archiveDay) refused(act string, err error) error {
 func (d *archiveDay) Drop(ctx context.Context, shape archive.Shape, want archive.Total, needs archive.Needs) (bool, error) {
 	equal := false
 	err := d.locked(ctx, "dropped", d.table, func(tx pgx.Tx) error {
+		equal = false // an earlier try may have ended for want of a lock
 		if _, err := tx.Exec(ctx, archiveHoldSQL); err != nil {
 			return err
 		}
