@@ -43,8 +43,20 @@ func archiveColumns(ctx context.Context, conn *pgx.Conn, table uint32) ([]archiv
 	})
 }
 
-// Shape is the columns of a row. Those that Postgres computes are left out.
+// hiddenSQL tells whether policies of a table may hide rows from this role. They may even hide them from the owner.
+const hiddenSQL = `SELECT row_security_active($1::oid)`
+
+// Shape is the columns of a row. Those that Postgres computes are left out. It refuses a table whose policies may hide rows: these would
+// be in no archive, and neither in its count nor in its hash.
 func (d *archiveDay) Shape(ctx context.Context) (archive.Shape, error) {
+	var hidden bool
+	if err := d.conn.QueryRow(ctx, hiddenSQL, d.oid).Scan(&hidden); err != nil {
+		return archive.Shape{}, d.of.failed("read the policies", err)
+	}
+	if hidden {
+		return archive.Shape{}, &archive.CannotError{Why: "row-level security holds for this role in " + d.table + ", and may hide rows from the archive",
+			Do: "use a role with BYPASSRLS, or ALTER TABLE " + d.table + " NO FORCE ROW LEVEL SECURITY, and archive as its owner"}
+	}
 	columns, err := archiveColumns(ctx, d.conn, d.oid)
 	if err != nil {
 		return archive.Shape{}, d.of.failed("read the columns", err)
