@@ -81,6 +81,8 @@ func (d *openDay) Tally(context.Context) error { return errReadOnly }
 
 func (d *openDay) Left(context.Context) (*archive.Left, error) { return nil, nil }
 
+func (d *openDay) Archived(context.Context) (bool, error) { return false, nil }
+
 func (d *openDay) Forget(context.Context, string, string) error { return errReadOnly }
 
 func (d *openDay) Close() {}

@@ -151,6 +151,9 @@ type OpenDay interface {
 	// Left returns the day if an archive took it out of the table and no restore brought it back, else nil. It
 	// returns [ErrLeftUnread] if that is not known.
 	Left(ctx context.Context) (*Left, error)
+	// Archived reports whether the database needs an archive of any day, of decisions or of dead letters. It is false if that is
+	// not known.
+	Archived(ctx context.Context) (bool, error)
 	// Forget notes that the day was forgotten. A day that did not leave stays as it is.
 	Forget(ctx context.Context, by, reason string) error
 	Close()
@@ -249,6 +252,9 @@ func (c *Carrier) Archive(ctx context.Context, day Day, keep bool) (done Archive
 		return done, err
 	}
 	defer s.Close()
+	if err := mounted(ctx, c.Shelf, s.Archived); err != nil {
+		return done, err
+	}
 	left, err := leftOf(ctx, s, day) // before this run
 	if err != nil {
 		return done, err

@@ -16,6 +16,21 @@ type Left struct {
 	Archives []string
 }
 
+// needed reports whether the day needs an archive. One that a killed run took out and nobody dropped needs none yet.
+func (l *Left) needed() bool {
+	return len(l.Archives) > 0 || l.Archives == nil && l.Forgotten == nil
+}
+
+// AnyNeeded reports whether any of the days needs an archive.
+func AnyNeeded(left []Left) bool {
+	for i := range left {
+		if left[i].needed() {
+			return true
+		}
+	}
+	return false
+}
+
 // Forgotten says who gave up on purpose a day that no archive has, and why.
 type Forgotten struct {
 	At         time.Time

@@ -49,6 +49,8 @@ type LettersSession interface {
 	Load(ctx context.Context, archive, by string, columns []Column, lines [][]byte) (LettersLoaded, error)
 	// Noted returns the archives that the ledger named, of all days. It returns [ErrNotedUnread] if they are not known.
 	Noted(ctx context.Context) ([]Noted, error)
+	// Archived is that of [OpenDay].
+	Archived(ctx context.Context) (bool, error)
 	// Forget notes that archives were given up. Letters of the ledger are in none of them any more.
 	Forget(ctx context.Context, archives []string, by, reason string) error
 	Close()
@@ -134,8 +136,11 @@ func (c *LettersCarrier) Archive(ctx context.Context, day Day) (done LettersArch
 	return done, &CannotError{fmt.Sprintf("%d dead letters of the day are not what was archived", left), "they were changed meanwhile: run it again"}
 }
 
-// finish ends what killed runs left of the day, and returns the source. An archive that the ledger noted was relied upon.
+// finish ends what killed runs left of the day, and returns the source. It refuses a directory that is not mounted. An archive that the ledger noted was relied upon.
 func (c *LettersCarrier) finish(ctx context.Context, s LettersSession, day Day) (Source, error) {
+	if err := mounted(ctx, c.Shelf, s.Archived); err != nil {
+		return Source{}, err
+	}
 	source, err := s.Source(ctx)
 	if err != nil {
 		return source, err

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -22,6 +23,7 @@ type book struct {
 	note    error // of the next Note
 	onRead  func()
 	taken   bool
+	needed  bool  // archives of the database
 	lost    error // of the lock
 	noted   []archive.Noted
 	unread  error    // of the notes
@@ -104,6 +106,8 @@ func (d bookDay) Noted(context.Context) ([]archive.Noted, error) {
 	return d.noted, errors.Join(d.unread, d.lost)
 }
 
+func (d bookDay) Archived(context.Context) (bool, error) { return d.needed, nil }
+
 func (d bookDay) Forget(_ context.Context, archives []string, by, reason string) error {
 	d.given = append(d.given, fmt.Sprint(archives, " ", by, ": ", reason))
 	return nil
@@ -171,6 +175,24 @@ func TestLetters_ThereAndBack(t *testing.T) {
 	}
 	if b.letters["e"].value != "of e" || b.letters["e"].in != done.Archives[0] || b.letters["b"].value != "another" || b.taken {
 		t.Errorf("%+v, %+v, taken %v", b.letters["e"], b.letters["b"], b.taken)
+	}
+}
+
+// TestLetters_DirectoryThatIsNotMounted: it is not made again while archives are needed.
+func TestLetters_DirectoryThatIsNotMounted(t *testing.T) {
+	t.Parallel()
+	c, b, dir := carrying(t, "a", "b")
+	c.Shelf, b.needed = archive.Dir(filepath.Join(dir, "archive")), true
+	var refused *archive.CannotError
+	if done, err := c.Archive(t.Context(), lettersDay); !errors.As(err, &refused) || done.Letters != 0 || len(b.waiting()) != 2 {
+		t.Errorf("%+v, %v", done, err)
+	}
+	if _, _, err := c.Keep(t.Context(), lettersDay, func(each func([]byte) error) error { return each(b.line("a")) }); !errors.As(err, &refused) {
+		t.Errorf("kept: %v", err)
+	}
+	b.needed = false
+	if done, err := c.Archive(t.Context(), lettersDay); err != nil || done.Letters != 2 {
+		t.Errorf("the first: %+v, %v", done, err)
 	}
 }
 

@@ -139,5 +139,6 @@ func (d *closedDay) Load(context.Context, string, string, []archive.Column, [][]
 	return archive.LettersLoaded{}, nil
 }
 func (d *closedDay) Noted(context.Context) ([]archive.Noted, error)         { return nil, nil }
+func (*closedDay) Archived(context.Context) (bool, error)                   { return false, nil }
 func (d *closedDay) Forget(context.Context, []string, string, string) error { return nil }
 func (d *closedDay) Close()                                                 {}

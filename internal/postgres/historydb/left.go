@@ -88,6 +88,31 @@ func (d *archiveDay) Left(ctx context.Context) (*archive.Left, error) {
 	return nil, d.of.failed("look whether the day left the table", err)
 }
 
+// Archived is that of [archive.OpenDay].
+func (d *archiveDay) Archived(ctx context.Context) (bool, error) { return d.of.archived(ctx, d.conn) }
+
+// archived reports whether the database needs an archive, as far as this role may know.
+func (a *Archives) archived(ctx context.Context, conn *pgx.Conn) (some bool, err error) {
+	const act = "look whether anything was archived"
+	var days, letters bool
+	if err := conn.QueryRow(ctx, leftReadableSQL).Scan(&days); err != nil {
+		return false, a.failed(act, err)
+	}
+	if err := conn.QueryRow(ctx, archivesReadableSQL).Scan(nil, &letters); err != nil {
+		return false, a.failed(act, err)
+	}
+	if days {
+		left, err := leftDays(ctx, conn)
+		if err != nil || archive.AnyNeeded(left) {
+			return true, a.failed(act, err)
+		}
+	}
+	if letters {
+		err = conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM dead_letter_archives WHERE forgotten_at IS NULL)`).Scan(&some)
+	}
+	return some, a.failed(act, err)
+}
+
 // Forget is that of [archive.OpenDay].
 func (d *archiveDay) Forget(ctx context.Context, by, reason string) error {
 	var notes bool

@@ -73,6 +73,9 @@ func (d *letterDay) Noted(ctx context.Context) ([]archive.Noted, error) {
 	return noted, d.of.failed("look for archives of dead letters", err)
 }
 
+// Archived is that of [archive.LettersSession].
+func (d *letterDay) Archived(ctx context.Context) (bool, error) { return d.of.archived(ctx, d.conn) }
+
 // Forget is that of [archive.LettersSession].
 func (d *letterDay) Forget(ctx context.Context, archives []string, by, reason string) error {
 	err := db.Durably(ctx, d.conn, pgx.TxOptions{}, func(tx pgx.Tx) error {

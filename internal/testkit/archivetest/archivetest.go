@@ -172,6 +172,8 @@ func (t *table) Tally(context.Context) error { return nil }
 
 func (t *table) Left(context.Context) (*archive.Left, error) { return nil, nil }
 
+func (t *table) Archived(context.Context) (bool, error) { return false, nil }
+
 func (t *table) Forget(context.Context, string, string) error { return nil }
 
 func (t *table) Close() {}

@@ -14,6 +14,8 @@ type lettersClosed map[string][]string
 
 func (d *lettersOfDay) Noted(context.Context) ([]archive.Noted, error) { return nil, nil }
 
+func (*lettersOfDay) Archived(context.Context) (bool, error) { return false, nil }
+
 func (d *lettersOfDay) Forget(context.Context, []string, string, string) error { return nil }
 
 func (c lettersClosed) Days(_ context.Context, before archive.Day) (held []archive.LettersHeld, err error) {

@@ -100,6 +100,8 @@ type lostDay struct {
 
 func (d *lostDay) Noted(context.Context) ([]archive.Noted, error) { return d.of.noted, nil }
 
+func (*lostDay) Archived(context.Context) (bool, error) { return false, nil }
+
 func (d *lostDay) Forget(_ context.Context, archives []string, by, reason string) error {
 	for i := range d.of.noted {
 		if slices.Contains(archives, d.of.noted[i].Archive) {
