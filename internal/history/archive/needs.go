@@ -1,7 +1,9 @@
 package archive
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 )
@@ -12,8 +14,8 @@ type Needs struct {
 	Superseded []string // that are not needed any more
 }
 
-// needs returns the archives of the day that the same database wrote. m is among them. So are those whose
-// manifest cannot be read, if the day left the table before, as they may have decisions from then.
+// needs returns the archives of the day that the same database wrote. m is among them, and its manifest is there as it was written.
+// So are those whose manifest cannot be read, if the day left the table before, as they may have decisions from then.
 func (c *Carrier) needs(ctx context.Context, m *Manifest, day Day, before bool) (n Needs, err error) {
 	all, broken := Whole(ctx, c.Shelf, c.Table.Name(), &day)
 	if err := notBroken(broken); err != nil {
@@ -31,9 +33,19 @@ func (c *Carrier) needs(ctx context.Context, m *Manifest, day Day, before bool) 
 		}
 	}
 	slices.Sort(n.Archives)
-	if !slices.Contains(n.Archives, m.Name()) {
-		return n, &BrokenError{m.Name(), "its manifest is missing"}
+	if !slices.ContainsFunc(all, m.same) {
+		return n, &BrokenError{m.Name(), "its manifest is missing, or is not what was written"}
 	}
 	n.Superseded = slices.Sorted(maps.Keys(superseded))
 	return n, nil
+}
+
+// same reports whether another manifest says the same.
+func (m *Manifest) same(o *Manifest) bool {
+	if o.Name() != m.Name() {
+		return false
+	}
+	is, err := json.Marshal(m)
+	has, wrong := json.Marshal(o)
+	return err == nil && wrong == nil && bytes.Equal(is, has)
 }
