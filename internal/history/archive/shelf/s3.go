@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -60,7 +61,29 @@ func Open(where string, s config.Settings) (archive.Shelf, error) {
 	if err != nil {
 		return nil, &archive.ShelfError{Err: errors.New("the address of the object storage is not valid"), Do: "check DOCKET_ARCHIVE_S3_ENDPOINT"}
 	}
-	return &bucket{client: client, transport: transport, name: name, prefix: prefix, classes: s.StorageClasses(), now: time.Now}, nil
+	dial := transport.DialContext
+	b := &bucket{client: client, transport: transport, name: name, prefix: prefix, classes: s.StorageClasses(), now: time.Now, stall: usualStall}
+	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return &sending{conn, b.stall}, nil
+	}
+	return b, nil
+}
+
+// sending is a connection whose server has to take what is sent within a time.
+type sending struct {
+	net.Conn
+	within time.Duration
+}
+
+func (s *sending) Write(p []byte) (int, error) {
+	if err := s.SetWriteDeadline(time.Now().Add(s.within)); err != nil {
+		return 0, err
+	}
+	return s.Conn.Write(p)
 }
 
 // creds are those of the settings, else those that AWS or Kubernetes gives the machine.
@@ -74,6 +97,8 @@ func creds(s config.Settings) *credentials.Credentials {
 const (
 	retries  = 3
 	partSize = 16 << 20 // of an upload; as much is kept in memory
+	// usualStall is how long the storage may send nothing of a file, or take nothing of one. The client itself waits without end.
+	usualStall = 2 * time.Minute
 )
 
 // bucket is a storage in object storage.
@@ -83,6 +108,7 @@ type bucket struct {
 	name, prefix string
 	classes      nightly.Classes
 	now          func() time.Time
+	stall        time.Duration // see usualStall
 }
 
 func (b *bucket) String() string { return "s3://" + b.name + "/" + b.prefix }
@@ -123,14 +149,18 @@ func kind(name string) string {
 
 // Get downloads.
 func (b *bucket) Get(ctx context.Context, name string) (io.ReadCloser, error) {
-	o, err := b.client.GetObject(ctx, b.name, b.prefix+name, minio.GetObjectOptions{})
+	reading, cancel := context.WithCancel(ctx)
+	o, err := b.client.GetObject(reading, b.name, b.prefix+name, minio.GetObjectOptions{})
 	if err != nil {
+		cancel()
 		return nil, failed(ctx, err)
 	}
 	if _, err := o.Stat(); err != nil { // the request is sent only here
-		return nil, errors.Join(failed(ctx, err), o.Close())
+		err = errors.Join(b.notGot(ctx, name, err), o.Close())
+		cancel()
+		return nil, err
 	}
-	return &object{o, ctx}, nil
+	return &download{o, ctx, cancel, b.stall}, nil
 }
 
 // Range downloads a part, in one request.
@@ -142,43 +172,57 @@ func (b *bucket) Range(ctx context.Context, name string, offset, length int64) (
 	if err := o.SetRange(offset, offset+length-1); err != nil {
 		return nil, &archive.ShelfError{Err: errors.New("a part of a file cannot be asked for like that")}
 	}
-	r, _, _, err := minio.Core{Client: b.client}.GetObject(ctx, b.name, b.prefix+name, o)
+	reading, cancel := context.WithCancel(ctx)
+	r, _, _, err := minio.Core{Client: b.client}.GetObject(reading, b.name, b.prefix+name, o)
+	if err == nil {
+		return &download{r, ctx, cancel, b.stall}, nil
+	}
+	cancel()
 	var said minio.ErrorResponse
 	if errors.As(err, &said) && said.StatusCode == http.StatusRequestedRangeNotSatisfiable { // it begins behind the end
 		return io.NopCloser(strings.NewReader("")), nil
 	}
-	if err != nil {
-		return nil, failed(ctx, err)
-	}
-	return &part{r, ctx}, nil
+	return nil, b.notGot(ctx, name, err)
 }
 
-// part is a download of a part whose errors quote no server.
-type part struct {
+// notGot is failed for a file that was asked for. S3 denies one that is missing, if the key may not list all of the bucket. The
+// listing tells then.
+func (b *bucket) notGot(ctx context.Context, name string, err error) error {
+	var said minio.ErrorResponse
+	if errors.As(err, &said) && said.Code == minio.AccessDenied {
+		if names, unlisted := b.List(ctx, name); unlisted == nil && !slices.Contains(names, name) {
+			return fs.ErrNotExist
+		}
+	}
+	return failed(ctx, err)
+}
+
+// download is a file, or a part of one, on its way. Its errors quote no server. A storage that sends nothing for too long fails it.
+type download struct {
 	io.ReadCloser
-	ctx context.Context
+	ctx    context.Context
+	cancel context.CancelFunc // ends the request
+	stall  time.Duration
 }
 
-func (p *part) Read(b []byte) (int, error) {
-	n, err := p.ReadCloser.Read(b)
-	if err != nil && !errors.Is(err, io.EOF) {
-		err = failed(p.ctx, err)
+func (d *download) Read(p []byte) (int, error) {
+	stalled := time.AfterFunc(d.stall, d.cancel)
+	n, err := d.ReadCloser.Read(p)
+	switch {
+	case err == nil || errors.Is(err, io.EOF):
+		stalled.Stop()
+	case !stalled.Stop() && d.ctx.Err() == nil:
+		err = &archive.ShelfError{Err: fmt.Errorf("the object storage sent nothing for %v", d.stall), Do: "check the storage and the network; then run it again"}
+	default:
+		err = failed(d.ctx, err)
 	}
 	return n, err
 }
 
-// object is a download whose errors quote no server.
-type object struct {
-	*minio.Object
-	ctx context.Context
-}
-
-func (o *object) Read(p []byte) (int, error) {
-	n, err := o.Object.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		err = failed(o.ctx, err)
-	}
-	return n, err
+// Close ends the download.
+func (d *download) Close() error {
+	defer d.cancel()
+	return d.ReadCloser.Close()
 }
 
 // List returns the names that begin with prefix.
