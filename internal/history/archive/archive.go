@@ -121,10 +121,10 @@ func DayOf(t time.Time) Day {
 	return Day{time.Date(y, m, d, 0, 0, 0, 0, time.UTC)}
 }
 
-// ParseDay reads YYYY-MM-DD.
+// ParseDay reads YYYY-MM-DD. Days before the year 1 have no archives: Postgres has another text of them.
 func ParseDay(text string) (Day, error) {
 	t, err := time.Parse(time.DateOnly, text)
-	if err != nil {
+	if err != nil || t.Year() < 1 {
 		return Day{}, fmt.Errorf("a day is YYYY-MM-DD, in UTC")
 	}
 	return Day{t}, nil

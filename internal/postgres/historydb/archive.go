@@ -237,7 +237,7 @@ func sharedDays(ctx context.Context, conn *pgx.Conn, b bounds, before archive.Da
 	return []archive.Held{h}, nil
 }
 
-// strayDays are those that have rows in the default partition.
+// strayDays are those that have rows in the default partition. Days before the year 1 stay there: Postgres does not read their names.
 func strayDays(ctx context.Context, conn *pgx.Conn, before archive.Day) ([]archive.Held, error) {
 	var table string
 	err := conn.QueryRow(ctx, `SELECT partdefid::regclass::text FROM pg_partitioned_table WHERE partrelid = 'decision_logs'::regclass`).Scan(&table)
@@ -245,7 +245,7 @@ func strayDays(ctx context.Context, conn *pgx.Conn, before archive.Day) ([]archi
 		return nil, err
 	}
 	rows, err := conn.Query(ctx, `SELECT (ts AT TIME ZONE 'UTC')::date::timestamp AT TIME ZONE 'UTC', count(*) FROM `+table+
-		` WHERE ts < $1 AND isfinite(ts) GROUP BY 1 ORDER BY 1`, before.Time) // regclass quotes its names
+		` WHERE ts >= '0001-01-01 00:00+00' AND ts < $1 GROUP BY 1 ORDER BY 1`, before.Time) // regclass quotes its names
 	if err != nil {
 		return nil, err
 	}

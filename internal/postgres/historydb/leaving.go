@@ -32,7 +32,7 @@ type source struct {
 	why  string // why it cannot be read; empty: it can
 }
 
-func (s source) leaving() bool { return !s.day.from.IsZero() }
+func (s source) leaving() bool { return s.name != decisionsTable }
 
 // place names a day that was taken out.
 func (s source) place() string {
