@@ -2,6 +2,7 @@ package shelf
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -55,9 +56,11 @@ func TestBucket_StorageThatStalls(t *testing.T) {
 	})
 	defer close(end)
 	b.stall = 200 * time.Millisecond
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
 	for name, open := range map[string]func() (io.ReadCloser, error){
-		"a file":       func() (io.ReadCloser, error) { return b.Get(t.Context(), "n") },
-		"a part of it": func() (io.ReadCloser, error) { return b.Range(t.Context(), "n", 0, 1000) },
+		"a file":       func() (io.ReadCloser, error) { return b.Get(ctx, "n") },
+		"a part of it": func() (io.ReadCloser, error) { return b.Range(ctx, "n", 0, 1000) },
 	} {
 		r, err := open()
 		if err != nil {
@@ -100,7 +103,9 @@ func TestBucket_UploadThatStalls(t *testing.T) {
 	b := bucketOf(t, server)
 	defer close(end)
 	b.stall = 200 * time.Millisecond
-	err := b.Put(t.Context(), "n", bytes.NewReader(make([]byte, partSize-1)))
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	err := b.Put(ctx, "n", bytes.NewReader(make([]byte, partSize-1)))
 	if said, is := errors.AsType[*archive.ShelfError](err); !is || !strings.Contains(said.Error(), "no answer in time") {
 		t.Errorf("%v", err)
 	}
