@@ -97,20 +97,13 @@ func (a Auth) token(header string, now time.Time) (name string, ok bool) {
 	return name, ok
 }
 
-// certified trusts only what the handshake has verified, and looks again at the dates: a connection can outlive them. One chain to an
-// authority is enough, as an authority that was renewed may be there twice. It gives the name that the certificate goes by.
+// certified gives the name that a client's certificate goes by.
 func (a Auth) certified(r *http.Request, now time.Time) (name string, ok bool) {
-	if r.TLS == nil {
+	certificate := bearer.Certificate(r.TLS, now)
+	if certificate == nil {
 		return "", false
 	}
-	valid := slices.IndexFunc(r.TLS.VerifiedChains, func(chain []*x509.Certificate) bool {
-		ended := func(c *x509.Certificate) bool { return now.After(c.NotAfter) }
-		return len(chain) > 0 && !slices.ContainsFunc(chain, ended)
-	})
-	if valid < 0 {
-		return "", false
-	}
-	names := namesOf(r.TLS.VerifiedChains[valid][0])
+	names := namesOf(certificate)
 	if len(a.Clients) == 0 {
 		return names[0], true
 	}

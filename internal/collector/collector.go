@@ -18,6 +18,7 @@ import (
 	"docket/internal/record/envelope"
 	"docket/internal/record/redact"
 	"docket/internal/record/subject"
+	"docket/internal/service/bearer"
 	"docket/internal/service/telemetry"
 )
 
@@ -253,8 +254,8 @@ func (c *Collector) refused(w http.ResponseWriter, u *upload, r *http.Request, w
 	default:
 		tell(c.log.Warn()).Msg("upload deferred")
 	}
-	if shown := r.TLS != nil && len(r.TLS.PeerCertificates) > 0; shown && (why.reason == reasonCredentials || why.reason == reasonClient) {
-		w.Header().Set("Connection", "close") // it can show another certificate only with a new connection
+	if bearer.Showed(r.TLS) && (why.reason == reasonCredentials || why.reason == reasonClient) {
+		w.Header().Set("Connection", "close")
 	}
 	why.write(w, c.cfg.RetryAfter)
 	u.ended(known.status, why.reason)

@@ -75,18 +75,13 @@ func (a Auth) byToken(header string, now time.Time) (caller, error) {
 	return c, err
 }
 
-// byCertificate trusts only the verified certificate of the handshake. It checks the dates again, because a
-// connection can outlive them.
+// byCertificate returns the caller by the common name of the verified certificate.
 func (a Auth) byCertificate(r *http.Request, now time.Time) (caller, error) {
-	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 || len(r.TLS.VerifiedChains[0]) == 0 {
+	certificate := bearer.Certificate(r.TLS, now)
+	if certificate == nil {
 		return caller{}, errNoCredentials
 	}
-	for _, certificate := range r.TLS.VerifiedChains[0] {
-		if now.After(certificate.NotAfter) {
-			return caller{}, errNoCredentials
-		}
-	}
-	name := r.TLS.VerifiedChains[0][0].Subject.CommonName
+	name := certificate.Subject.CommonName
 	for _, c := range a.Clients {
 		if c.Name == name {
 			return caller{c.Name, c.Role, byCertificate}, nil

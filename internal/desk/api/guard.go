@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"docket/internal/service/bearer"
 )
 
 // guard handles every request first, also those without a route. It authenticates the caller, and enforces all limits
@@ -75,8 +77,19 @@ func harden(h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 }
 
-// admit returns the caller, or the problem.
+// admit returns the caller, or the problem. A client that showed a certificate in vain has to connect again to show another one.
 func (g *guard) admit(r *http.Request) (caller, *Problem) {
+	c, refused := g.known(r)
+	if refused != nil && bearer.Showed(r.TLS) {
+		if refused.header == nil {
+			refused.header = http.Header{}
+		}
+		refused.header.Set("Connection", "close")
+	}
+	return c, refused
+}
+
+func (g *guard) known(r *http.Request) (caller, *Problem) {
 	c, err := g.auth.Load().authenticate(r, g.now())
 	if errors.Is(err, errNoCredentials) {
 		g.metrics.failed(err)

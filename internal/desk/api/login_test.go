@@ -216,6 +216,40 @@ func TestLogin_CertificateMustBeValid(t *testing.T) {
 	}
 }
 
+// A certificate can be known by two authorities: an old one that was renewed, and its new one. A client whose certificate is
+// refused loses its connection, as it can show another one only over a new one.
+func TestLogin_CertificateOfRenewedAuthority(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	chained := func(ends ...time.Time) func(*http.Request) {
+		return func(r *http.Request) {
+			certified("Carla Cert", noon.Add(time.Hour))(r)
+			leaf := r.TLS.PeerCertificates[0]
+			r.TLS.VerifiedChains = nil
+			for _, end := range ends {
+				r.TLS.VerifiedChains = append(r.TLS.VerifiedChains, []*x509.Certificate{leaf, {NotAfter: end}})
+			}
+		}
+	}
+	past, later := noon.Add(-time.Second), noon.Add(time.Hour)
+	for _, c := range []struct {
+		ends   []time.Time
+		code   int
+		closes string
+	}{{[]time.Time{past, later}, 200, ""}, {[]time.Time{later, past}, 200, ""}, {[]time.Time{past, past}, 401, "close"}, {nil, 401, "close"}} {
+		a := w.ask(t, "", "GET", "/whoami", "", chained(c.ends...))
+		if got := a.header.Get("Connection"); a.code != c.code || got != c.closes {
+			t.Errorf("%v: %d, Connection %q", c.ends, a.code, got)
+		}
+	}
+	if a := w.ask(t, "", "GET", "/whoami", "", certified("Mallory", later)); a.code != 403 || a.header.Get("Connection") != "close" {
+		t.Errorf("%d, %v", a.code, a.header)
+	}
+	if a := w.ask(t, "", "GET", "/whoami", ""); a.code != 401 || a.header.Get("Connection") != "" {
+		t.Errorf("%d, %v", a.code, a.header)
+	}
+}
+
 func TestGuard_RefusesOtherSites(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -1,5 +1,5 @@
 // Package bearer reads and compares bearer tokens. An entry of the settings holds a token or its hash, and may say when
-// it expires.
+// it expires. It also judges the certificate of a client that has no token.
 package bearer
 
 import (
