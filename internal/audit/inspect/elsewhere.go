@@ -148,8 +148,12 @@ func (s *System) everywhere(ctx context.Context, w *Whereabouts, id string) ([]v
 	return places, rows, nil
 }
 
-// settle drops found records that a source record covers, and source records of which only these are left.
+// settle drops found records that a source record covers, and source records of which only these are left. An id that was found,
+// maybe in its topic, is whole.
 func (w *Whereabouts) settle() {
+	if w.Has() {
+		w.Whole = nil
+	}
 	w.Found = slices.DeleteFunc(w.Found, func(f lookup.Found) bool {
 		return slices.ContainsFunc(w.Records, func(r Record) bool { return r.tells(f) })
 	})

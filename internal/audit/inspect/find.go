@@ -64,8 +64,8 @@ type Whereabouts struct {
 	// Looked are the places and ranges that were searched. Unlooked are the others, with reasons. Forgotten are those
 	// that were given up on purpose, with names.
 	Looked, Unlooked, Forgotten []string
-	// Whole are places that would need the whole id, if the one of the query is shortened. Where another shard has the id,
-	// it is whole.
+	// Whole are places that would need the whole id, if the one of the query is shortened. Where anything has the id, maybe in
+	// another shard, it is whole.
 	Whole []string
 
 	by *lookup.Answer // about the id of the query; nil: it has none

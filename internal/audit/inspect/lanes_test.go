@@ -136,6 +136,27 @@ func TestFind_IDLikeAPlace(t *testing.T) {
 	}
 }
 
+// TestFind_WholeID: an id that a topic alone has is whole, so nothing would need a longer one.
+func TestFind_WholeID(t *testing.T) {
+	t.Parallel()
+	s, c := laneWorld(t)
+	produce(t, c, "logs", "in-the-topic")
+	s.elsewhere = func(_ context.Context, id string) (lookup.Answer, error) {
+		return lookup.Answer{ID: id, NotLooked: []lookup.Gap{{Name: "archived days", Why: "give the whole id", Shortened: true}}}, nil
+	}
+	for id, lacks := range map[string]int{"in-the-topic": 0, "in-the": 1} {
+		w := &Whereabouts{}
+		places, _, err := s.byID(t.Context(), w, id, time.Now().Add(-time.Hour))
+		for _, p := range places {
+			w.Records = append(w.Records, Record{Place: p})
+		}
+		w.settle()
+		if err != nil || len(w.Records) == lacks || len(w.Lacks()) != lacks {
+			t.Errorf("%s: %+v %v", id, w, err)
+		}
+	}
+}
+
 // The record of a lane is compared with the offsets and the members of its own group.
 func TestLanes_FindInItsGroup(t *testing.T) {
 	t.Parallel()
