@@ -123,34 +123,71 @@ func (r *report) alone(of map[string][]string) {
 	r.add(Warn, detail+" without a manifest: it was removed, or a run of an earlier release was killed", "bring the manifest back from a copy of the place; no run removes such files, and docket archive list names them")
 }
 
-// waiting counts the calls that were left to themselves, by what they look at.
-var waiting = struct {
-	sync.Mutex
-	of map[string]int
-}{of: map[string]int{}}
+// looking is a call to a place.
+type looking struct {
+	ended chan struct{}
+	over  bool // it has ended
+	late  bool // somebody waited for it as long as anybody does
+}
 
-func left(of string, n int) int {
-	waiting.Lock()
-	defer waiting.Unlock()
-	if waiting.of[of] += n; waiting.of[of] == 0 {
-		delete(waiting.of, of)
+// left are the looks that were left to themselves, one for each place.
+var left = struct {
+	sync.Mutex
+	of map[string]*looking
+}{of: map[string]*looking{}}
+
+// leave leaves a look to itself, by the error of who waited for it.
+func leave(of string, l *looking, err error) {
+	left.Lock()
+	defer left.Unlock()
+	l.late = l.late || errors.Is(err, context.DeadlineExceeded)
+	if !l.over && left.of[of] == nil {
+		left.of[of] = l
 	}
-	return waiting.of[of]
+}
+
+func (l *looking) end(of string) {
+	left.Lock()
+	defer left.Unlock()
+	l.over = true
+	close(l.ended)
+	if left.of[of] == l {
+		delete(left.of, of)
+	}
+}
+
+// before returns the look that was left there, and whether it is late; nil: there is none.
+func before(of string) (l *looking, late bool) {
+	left.Lock()
+	defer left.Unlock()
+	l = left.of[of]
+	return l, l != nil && l.late
 }
 
 // within returns what f returns. If ctx ends first, f is left to itself: a call to a file system that does not answer cannot be
-// stopped. While it waits, no other one looks at the same.
+// stopped. While it lasts, no other one looks at the same. A look whose asker went away may still be answered, so others wait for
+// it.
 func within[T any](ctx context.Context, of string, f func() (T, error)) (T, error) {
 	type answer struct {
 		value T
 		err   error
 	}
 	var none T
-	if left(of, 0) > 0 {
+	switch l, late := before(of); {
+	case late:
 		return none, context.DeadlineExceeded
+	case l != nil:
+		select {
+		case <-l.ended:
+		case <-ctx.Done():
+			leave(of, l, ctx.Err())
+			return none, ctx.Err()
+		}
 	}
+	l := &looking{ended: make(chan struct{})}
 	answered := make(chan answer, 1)
 	go func() {
+		defer l.end(of)
 		value, err := f()
 		answered <- answer{value, err}
 	}()
@@ -158,11 +195,7 @@ func within[T any](ctx context.Context, of string, f func() (T, error)) (T, erro
 	case a := <-answered:
 		return a.value, a.err
 	case <-ctx.Done():
-		left(of, 1)
-		go func() {
-			<-answered
-			left(of, -1)
-		}()
+		leave(of, l, ctx.Err())
 		return none, ctx.Err()
 	}
 }

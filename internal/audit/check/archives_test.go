@@ -183,6 +183,45 @@ func TestArchives_DeafPlaceKeepsOneLook(t *testing.T) {
 	})
 }
 
+// slow is a place that lists after a while, whatever becomes of who asked.
+type slow struct{ archive.Shelf }
+
+func (s slow) List(ctx context.Context, prefix string) ([]string, error) {
+	time.Sleep(archivesWithin / 50)
+	return s.Shelf.List(context.WithoutCancel(ctx), prefix)
+}
+
+// TestArchives_AskerGoesAway: a look that nobody waits for any more does not speak against a place that is well.
+func TestArchives_AskerGoesAway(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		place := slow{archive.Dir(t.TempDir())}
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(archivesWithin/100, cancel)
+		_ = told(inPlace(ctx, place))
+		if got := told(inPlace(t.Context(), place)); len(got) != 1 || !strings.HasPrefix(got[0], "ok ") {
+			t.Errorf("%q", got)
+		}
+		// If it never ends, others wait for it as long as anybody does, and then no more.
+		deaf := stuck{Shelf: archive.Dir(t.TempDir()), table: archive.LettersName, deaf: make(chan struct{}), looks: &atomic.Int32{}}
+		ctx, cancel = context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		_ = told(inPlace(ctx, deaf))
+		for i := range 3 {
+			began := time.Now()
+			got := told(inPlace(t.Context(), deaf))
+			if took := time.Since(began); len(got) != 1 || !strings.Contains(got[0], "did not answer in time") || (took > 0) != (i == 0) {
+				t.Errorf("after %v %q", took, got)
+			}
+		}
+		if n := deaf.looks.Load(); n != 1 {
+			t.Errorf("%d looks wait", n)
+		}
+		close(deaf.deaf)
+		synctest.Wait()
+	})
+}
+
 // TestSeen_ArchivesOfShards: each shard has a place of its own, and all are looked at after the other checks.
 func TestSeen_ArchivesOfShards(t *testing.T) {
 	t.Parallel()
