@@ -151,7 +151,7 @@ func (l *search) searched(ctx context.Context, f reader.Filter) error {
 			return frame.Misuse("--after is not a cursor of this search: copy it as it was printed, with the same flags")
 		}
 		if err = l.parts.Pass(err); err != nil {
-			if n > 0 {
+			if printed >= 0 { // also where no page had a decision
 				l.broken(f, n, printed, after, gaps)
 			}
 			return err // it names the act

@@ -50,6 +50,23 @@ func TestPages_BreakHalfWay(t *testing.T) {
 	}
 }
 
+// TestPages_BreakBehindAnEmptyOne: a page ends without a decision where none of those it read matches.
+func TestPages_BreakBehindAnEmptyOne(t *testing.T) {
+	t.Parallel()
+	w := &world{store: decisions(300)}
+	w.store.Part, w.store.FailsAfter = 100, errAway
+	var found struct{ Next, Freshness string }
+	r := w.call("logs", "--path", "no/such", "--json")
+	if err := json.Unmarshal([]byte(r.out), &found); err != nil || r.code != cli.Failed || found.Next == "" || found.Freshness != string(reader.Partial) || !strings.Contains(r.err, errAway.Error()) {
+		t.Errorf("exit %d, %v: %s%s", r.code, err, r.out, r.err)
+	}
+	for _, how := range []string{"--lines", "--wide"} {
+		if r := w.call("logs", "--path", "no/such", how); r.code != cli.Failed || !strings.Contains(r.err, "0 shown; next page: --after "+found.Next+"\n") || !strings.Contains(r.err, errAway.Error()) {
+			t.Errorf("%s: exit %d\n%s%s", how, r.code, r.out, r.err)
+		}
+	}
+}
+
 // TestLogs_IDSaysWhatItLacks: in every format, an answer of one id names the places that were not searched completely.
 func TestLogs_IDSaysWhatItLacks(t *testing.T) {
 	t.Parallel()
