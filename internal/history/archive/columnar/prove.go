@@ -20,6 +20,8 @@ import (
 // through the filters. The bounds of pages and groups have the values that they stand for, and the places of pages are
 // right. Each line is made of the columns of its row, in a form that no other row has. Each derived column is as a writer makes
 // it from the line. A row that has another form has all columns compared. A deviation is a [*DamageError].
+//
+// Where a page is small, the next one of its column is in memory, too.
 func (f *File) Prove(ctx context.Context, all io.Writer, emit func(line []byte) error) (err error) {
 	defer guard(&err)
 	return f.prove(ctx, all, emit, min(runtime.GOMAXPROCS(0), mostCheckers))

@@ -70,7 +70,7 @@ func jobActions(j ledger.Job, operator string) []term.Action {
 	id := fmt.Sprint(j.ID)
 	switch j.State {
 	case ledger.JobProposed:
-		return []term.Action{{Text: "approve it, as another person", Command: "docket jobs approve " + id}, {Text: "stop it", Command: term.Join("docket jobs stop", id, operator, "--reason '...'")}}
+		return []term.Action{{Text: "approve it, as another person", Command: term.Join("docket jobs approve", id, operator, "--reason '...'")}, {Text: "stop it", Command: term.Join("docket jobs stop", id, operator, "--reason '...'")}}
 	case ledger.JobWaiting, ledger.JobRunning:
 		return []term.Action{{Text: "follow it", Command: "docket jobs show " + id + " --watch"}, {Text: "stop it (retries in progress continue)", Command: term.Join("docket jobs stop", id, operator, "--reason '...'")}}
 	case ledger.JobStopped:

@@ -81,7 +81,7 @@ func TestResolve_AGroupIsBoundToItsCount(t *testing.T) {
 	if j := w.book.jobs[0]; j.Limit != 3 || !j.Filter.To.Equal(now) || j.Filter.Fingerprint != group || j.State != ledger.JobProposed {
 		t.Errorf("%+v", j)
 	}
-	w.says(t, cli.Done, []string{"jobs", "show", "1"}, "PROPOSED", "docket jobs approve 1", "docket jobs stop 1")
+	w.says(t, cli.Done, []string{"jobs", "show", "1"}, "PROPOSED", "docket jobs approve 1 --operator YOU --reason '...'", "docket jobs stop 1")
 	w.says(t, cli.Failed, append([]string{"jobs", "approve", "1"}, signed...), "another person has to approve it")
 	w.says(t, cli.Done, []string{"jobs", "approve", "1", "--operator", "oleg", "--reason", "r"}, "WAITING")
 	w.says(t, cli.Done, []string{"jobs", "show", "1"}, "approved by", "oleg")
