@@ -79,11 +79,11 @@ SELECT r.dead_letter_id, 'RESOLVED', g.group_id, r.path, r.decision_id, r.decisi
 	$2::text, 'restored', 'from ' || $3::text, r.job_id, r.parent_id, $3::text` + letterRecordSQL + ` JOIN dead_letter_groups g USING (fingerprint)
  ORDER BY r.dead_letter_id ON CONFLICT (dead_letter_id) DO NOTHING`
 
-	// lettersHeldSQL enters what letters that hold several decisions say of each.
+	// lettersHeldSQL enters what letters that hold several decisions say of each. The year 0 of JSON is 1 BC in Postgres.
 	lettersHeldSQL = `INSERT INTO dead_letter_decisions (dead_letter_id, refused, places, decision_ids, decision_ts, hashes)
 SELECT r.dead_letter_id, (r.decisions->>'refused')::int, ARRAY(SELECT e::int FROM jsonb_array_elements_text(r.decisions->'places') WITH ORDINALITY AS t(e, n) ORDER BY n),
 	ARRAY(SELECT e FROM jsonb_array_elements_text(r.decisions->'ids') WITH ORDINALITY AS t(e, n) ORDER BY n),
-	ARRAY(SELECT e::timestamptz FROM jsonb_array_elements_text(r.decisions->'times') WITH ORDINALITY AS t(e, n) ORDER BY n),
+	ARRAY(SELECT (CASE WHEN e LIKE '0000-%' THEN '0001' || substr(e, 5) || ' BC' ELSE e END)::timestamptz FROM jsonb_array_elements_text(r.decisions->'times') WITH ORDINALITY AS t(e, n) ORDER BY n),
 	ARRAY(SELECT hashtextextended(e, 0) FROM jsonb_array_elements_text(r.decisions->'ids') WITH ORDINALITY AS t(e, n) ORDER BY n)` + letterRecordSQL + `
  JOIN dead_letters d USING (dead_letter_id) WHERE r.decisions IS NOT NULL ON CONFLICT (dead_letter_id) DO NOTHING`
 

@@ -382,7 +382,8 @@ func TestBounded_FormerDesk(t *testing.T) {
 func TestBounded_ArchivedComesBack(t *testing.T) {
 	t.Parallel()
 	d, _ := bounded(t, 0)
-	rest := resting(3, "[\n1,2,3]", ledger.Held{Place: 3, ID: `a"\,{b}`, Time: time.Date(2026, 1, 1, 0, 0, 0, 1000, time.UTC)}, ledger.Held{Place: 1, ID: "NULL"})
+	rest := resting(3, "[\n1,2,3]", ledger.Held{Place: 3, ID: `a"\,{b}`, Time: time.Date(2026, 1, 1, 0, 0, 0, 1000, time.UTC)}, ledger.Held{Place: 1, ID: "NULL"},
+		ledger.Held{Place: 2, ID: "early", Time: time.Date(0, 2, 29, 1, 2, 3, 4000, time.UTC)})
 	rest.Client = "edge"
 	bare := letter(4, "")
 	bare.Key, bare.Value, bare.Headers, bare.DecisionID, bare.DecisionTime, bare.Path = nil, nil, nil, "", time.Time{}, ""
