@@ -9,8 +9,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// A broker refuses a whole set of records that is too large, or because of some in it. What it refused is sent again in smaller
-// parts, so that no record has the answer of another.
+// A broker refuses a whole set of records that is too large, or because of some in it. Its records are sent again in smaller
+// parts, so that none has the answer of another.
 
 // tooLarge reports whether a broker refused a set of records as too large: as more than max.message.bytes, or as more
 // than segment.bytes of the topic (RECORD_LIST_TOO_LARGE).
