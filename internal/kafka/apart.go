@@ -79,9 +79,15 @@ func (c *clients) apart(ctx context.Context, odd []int, records []*kgo.Record, p
 			if sent++; sent > mostApart || ctx.Err() != nil {
 				return
 			}
+			odd := errs[half[0]]
 			switch left := c.part(ctx, half, records, placed, errs); {
 			case len(left) > 1:
 				sets = append(sets, left)
+				for _, i := range left {
+					if tooLarge(errs[i]) { // none of them may be too large alone, and this call may end before that is known
+						errs[i] = odd
+					}
+				}
 			case len(left) == 1 && tooLarge(errs[left[0]]): // with records of another call it may be
 				placed[left[0]], errs[left[0]] = c.byItself(ctx, records[left[0]])
 			}

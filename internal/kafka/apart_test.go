@@ -9,11 +9,14 @@ import (
 	"strconv"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/rs/zerolog"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"docket/internal/kafka"
 	"docket/internal/testkit/kafkatest"
 )
 
@@ -120,4 +123,35 @@ func TestPublish_InvalidRecordsOfASmallTopic(t *testing.T) {
 			t.Errorf("%d records are there, want %d", len(there), n-bad)
 		}
 	})
+}
+
+// A call sends so many parts of refused sets at most. A record that was too large only together with others is not told to be too
+// large: its sender would make a dead letter of it.
+func TestPublish_PartsThatWereNotSent(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T, c *kafkatest.Cluster) {
+		var sets atomic.Int64
+		c.ControlKey(int16(kmsg.Produce), func(asked kmsg.Request) (kmsg.Response, error, bool) {
+			c.KeepControl()
+			answer := kmsg.NewProduceResponseTopicPartition()
+			answer.ErrorCode = kerr.InvalidRecord.Code
+			if sets.Add(1) > 1 { // the limit of the topic was lowered meanwhile
+				answer.ErrorCode = kerr.MessageTooLarge.Code
+			}
+			r := asked.(*kmsg.ProduceRequest)
+			resp := r.ResponseKind().(*kmsg.ProduceResponse)
+			resp.Topics = []kmsg.ProduceResponseTopic{{Topic: r.Topics[0].Topic, TopicID: r.Topics[0].TopicID, Partitions: []kmsg.ProduceResponseTopicPartition{answer}}}
+			return resp, nil, true
+		})
+		p, err := kafka.NewPublisher(fast(c), kafka.PublisherConfig{Timeout: kafkatest.Timeout, Linger: time.Millisecond}, zerolog.Nop(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		for i, err := range p.Publish(context.Background(), forwarded(4000)) { // the last parts have some 15
+			if !errors.Is(err, kerr.InvalidRecord) {
+				t.Fatalf("record %d: %v", i, err)
+			}
+		}
+	}, kfake.SeedTopics(1, dlq))
 }
