@@ -68,22 +68,36 @@ func Open(where string, s config.Settings) (archive.Shelf, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &sending{conn, b.stall}, nil
+		return &prompt{conn, b.stall}, nil
 	}
 	return b, nil
 }
 
-// sending is a connection whose server has to take what is sent within a time.
-type sending struct {
+// prompt is a connection whose server has to send something within a time while somebody reads, and to take what is written
+// within that time. A reader waits for the answer during the whole of an upload, so its time begins again with each write.
+type prompt struct {
 	net.Conn
 	within time.Duration
 }
 
-func (s *sending) Write(p []byte) (int, error) {
-	if err := s.SetWriteDeadline(time.Now().Add(s.within)); err != nil {
+func (p *prompt) Read(b []byte) (int, error) {
+	if err := p.SetReadDeadline(time.Now().Add(p.within)); err != nil {
 		return 0, err
 	}
-	return s.Conn.Write(p)
+	return p.Conn.Read(b)
+}
+
+func (p *prompt) Write(b []byte) (int, error) {
+	now := time.Now()
+	err := errors.Join(p.SetWriteDeadline(now.Add(p.within)), p.SetReadDeadline(now.Add(2*p.within))) // the write tells of a stall first
+	if err != nil {
+		return 0, err
+	}
+	n, err := p.Conn.Write(b)
+	if err == nil {
+		err = p.SetReadDeadline(time.Now().Add(p.within))
+	}
+	return n, err
 }
 
 // creds are those of the settings, else those that AWS or Kubernetes gives the machine.
@@ -97,7 +111,8 @@ func creds(s config.Settings) *credentials.Credentials {
 const (
 	retries  = 3
 	partSize = 16 << 20 // of an upload; as much is kept in memory
-	// usualStall is how long the storage may send nothing of a file, or take nothing of one. The client itself waits without end.
+	// usualStall is how long the storage may send nothing of an answer, or take nothing of a request. The client itself waits
+	// without end.
 	usualStall = 2 * time.Minute
 )
 
@@ -149,18 +164,14 @@ func kind(name string) string {
 
 // Get downloads.
 func (b *bucket) Get(ctx context.Context, name string) (io.ReadCloser, error) {
-	reading, cancel := context.WithCancel(ctx)
-	o, err := b.client.GetObject(reading, b.name, b.prefix+name, minio.GetObjectOptions{})
+	o, err := b.client.GetObject(ctx, b.name, b.prefix+name, minio.GetObjectOptions{})
 	if err != nil {
-		cancel()
 		return nil, failed(ctx, err)
 	}
 	if _, err := o.Stat(); err != nil { // the request is sent only here
-		err = errors.Join(b.notGot(ctx, name, err), o.Close())
-		cancel()
-		return nil, err
+		return nil, errors.Join(b.notGot(ctx, name, err), o.Close())
 	}
-	return &download{o, ctx, cancel, b.stall}, nil
+	return &download{o, ctx}, nil
 }
 
 // Range downloads a part, in one request.
@@ -172,17 +183,15 @@ func (b *bucket) Range(ctx context.Context, name string, offset, length int64) (
 	if err := o.SetRange(offset, offset+length-1); err != nil {
 		return nil, &archive.ShelfError{Err: errors.New("a part of a file cannot be asked for like that")}
 	}
-	reading, cancel := context.WithCancel(ctx)
-	r, _, _, err := minio.Core{Client: b.client}.GetObject(reading, b.name, b.prefix+name, o)
-	if err == nil {
-		return &download{r, ctx, cancel, b.stall}, nil
-	}
-	cancel()
+	r, _, _, err := minio.Core{Client: b.client}.GetObject(ctx, b.name, b.prefix+name, o)
 	var said minio.ErrorResponse
 	if errors.As(err, &said) && said.StatusCode == http.StatusRequestedRangeNotSatisfiable { // it begins behind the end
 		return io.NopCloser(strings.NewReader("")), nil
 	}
-	return nil, b.notGot(ctx, name, err)
+	if err != nil {
+		return nil, b.notGot(ctx, name, err)
+	}
+	return &download{r, ctx}, nil
 }
 
 // notGot is failed for a file that was asked for. S3 denies one that is missing, if the key may not list all of the bucket. The
@@ -197,32 +206,18 @@ func (b *bucket) notGot(ctx context.Context, name string, err error) error {
 	return failed(ctx, err)
 }
 
-// download is a file, or a part of one, on its way. Its errors quote no server. A storage that sends nothing for too long fails it.
+// download is a file, or a part of one, on its way. Its errors quote no server.
 type download struct {
 	io.ReadCloser
-	ctx    context.Context
-	cancel context.CancelFunc // ends the request
-	stall  time.Duration
+	ctx context.Context
 }
 
 func (d *download) Read(p []byte) (int, error) {
-	stalled := time.AfterFunc(d.stall, d.cancel)
 	n, err := d.ReadCloser.Read(p)
-	switch {
-	case err == nil || errors.Is(err, io.EOF):
-		stalled.Stop()
-	case !stalled.Stop() && d.ctx.Err() == nil:
-		err = &archive.ShelfError{Err: fmt.Errorf("the object storage sent nothing for %v", d.stall), Do: "check the storage and the network; then run it again"}
-	default:
+	if err != nil && !errors.Is(err, io.EOF) {
 		err = failed(d.ctx, err)
 	}
 	return n, err
-}
-
-// Close ends the download.
-func (d *download) Close() error {
-	defer d.cancel()
-	return d.ReadCloser.Close()
 }
 
 // List returns the names that begin with prefix.

@@ -9,9 +9,11 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"docket/internal/history/archive"
@@ -67,7 +69,7 @@ func TestBucket_StorageThatStalls(t *testing.T) {
 			t.Fatal(name, err)
 		}
 		_, err = io.Copy(io.Discard, r)
-		if said, is := errors.AsType[*archive.ShelfError](err); !is || !strings.Contains(said.Error(), "sent nothing for 200ms") {
+		if said, is := errors.AsType[*archive.ShelfError](err); !is || !strings.Contains(said.Error(), "no answer in time") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err := r.Close(); err != nil {
@@ -140,4 +142,84 @@ func TestBucket_MissingFileIsRefused(t *testing.T) {
 			t.Errorf("%s: %v; a part of it: %v", name, err, other)
 		}
 	}
+}
+
+// A storage that stops in the middle of another answer, as of a listing, fails the run, too.
+func TestBucket_AnswerThatStalls(t *testing.T) {
+	t.Parallel()
+	end := make(chan struct{})
+	b := served(t, func(w http.ResponseWriter, r *http.Request) {
+		switch query := r.URL.Query(); {
+		case r.Method == http.MethodPost && query.Has("uploads"):
+			_, _ = io.WriteString(w, `<InitiateMultipartUploadResult><Bucket>bucket</Bucket><Key>p/n</Key><UploadId>1</UploadId></InitiateMultipartUploadResult>`)
+			return
+		case r.Method == http.MethodPut:
+			_, _ = io.Copy(io.Discard, r.Body)
+			w.Header().Set("ETag", `"x"`)
+			return
+		}
+		_, _ = io.WriteString(w, `<?xml version="1.0"?>`)
+		w.(http.Flusher).Flush()
+		<-end
+	})
+	defer close(end)
+	b.stall = 200 * time.Millisecond
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for name, ask := range map[string]func() error{
+		"a listing":            func() error { _, err := b.List(ctx, "n"); return err },
+		"the end of an upload": func() error { return b.Put(ctx, "n", bytes.NewReader(make([]byte, 100))) },
+	} {
+		err := ask()
+		if said, is := errors.AsType[*archive.ShelfError](err); !is || !strings.Contains(said.Error(), "no answer in time") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A transfer may be slow, and its reader may work on what it has. Neither is a stall.
+func TestPrompt_SlowIsNoStall(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		conn := &prompt{near, usualStall}
+		defer conn.Close()
+		answer := make(chan error, 1)
+		go func() { // as the transport does, also before the request
+			_, err := io.ReadFull(conn, make([]byte, 10))
+			answer <- err
+		}()
+		go func() {
+			time.Sleep(usualStall / 2)
+			for range 5 {
+				time.Sleep(usualStall - time.Second)
+				_, _ = io.ReadFull(far, make([]byte, 100))
+			}
+			for range 10 {
+				time.Sleep(usualStall - time.Second)
+				_, _ = far.Write([]byte{1})
+			}
+			time.Sleep(time.Hour) // nobody reads meanwhile
+			_, _ = far.Write([]byte{1})
+		}()
+		time.Sleep(usualStall / 2)
+		for range 5 {
+			if _, err := conn.Write(make([]byte, 100)); err != nil {
+				t.Fatal("write:", err)
+			}
+		}
+		if err := <-answer; err != nil {
+			t.Fatal("read:", err)
+		}
+		time.Sleep(time.Hour - time.Minute)
+		if _, err := conn.Read(make([]byte, 1)); err != nil {
+			t.Error("read after an hour:", err)
+		}
+		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error("read without an answer:", err)
+		}
+		if _, err := conn.Write([]byte{1}); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error("write that nobody takes:", err)
+		}
+	})
 }
