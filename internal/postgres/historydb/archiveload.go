@@ -57,6 +57,9 @@ func (d *archiveDay) Load(ctx context.Context, shape []archive.Column, lines [][
 	return l, nil
 }
 
+// immediateSQL has deferred triggers and constraints of the transaction run now.
+const immediateSQL = `SET CONSTRAINTS ALL IMMEDIATE`
+
 // helped reports whether there is a second session. It has no lock of the day, as storing needs none.
 func (d *archiveDay) helped(ctx context.Context) bool {
 	if d.second == nil && !d.alone {
@@ -124,6 +127,9 @@ func (d *archiveDay) load(ctx context.Context, tx pgx.Tx, columns []archiveColum
 		d.some.Store(l.Stored < int64(len(lines)))
 	}
 	if err := d.behind(ctx, tx, newest); err != nil {
+		return l, err
+	}
+	if _, err := tx.Exec(ctx, immediateSQL); err != nil { // a deferred trigger may delete a row
 		return l, err
 	}
 	others, err := d.equal(ctx, tx, columns, lines, b, stored && b.hashed, &l)
