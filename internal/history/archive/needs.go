@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 )
@@ -40,12 +41,15 @@ func (c *Carrier) needs(ctx context.Context, m *Manifest, day Day, before bool) 
 	return n, nil
 }
 
-// same reports whether another manifest says the same.
+// same reports whether another manifest, which was read, says the same.
 func (m *Manifest) same(o *Manifest) bool {
 	if o.Name() != m.Name() {
 		return false
 	}
 	is, err := json.Marshal(m)
+	var read Manifest // as m would be: JSON cannot have all texts, such as a name that is not UTF-8
+	err = errors.Join(err, json.Unmarshal(is, &read))
+	is, again := json.Marshal(&read)
 	has, wrong := json.Marshal(o)
-	return err == nil && wrong == nil && bytes.Equal(is, has)
+	return errors.Join(err, again, wrong) == nil && bytes.Equal(is, has)
 }

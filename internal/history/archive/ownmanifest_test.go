@@ -49,3 +49,13 @@ func TestCarrier_ReadsItsManifestBack(t *testing.T) {
 		}
 	}
 }
+
+// The name of an operator can have bytes that JSON changes. The day is dropped all the same.
+func TestCarrier_NameThatIsNoUTF8(t *testing.T) {
+	t.Parallel()
+	table := &stepping{where: Leaving, lines: fewLines(5)}
+	c := Carrier{Table: table, Shelf: Dir(t.TempDir()), By: "Andr\xe9", Docket: "test", Now: time.Now}
+	if done, err := c.Archive(t.Context(), dayNamed(t, "2026-03-04"), false); err != nil || !done.Dropped {
+		t.Errorf("%+v, %v", done, err)
+	}
+}
