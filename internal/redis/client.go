@@ -107,8 +107,9 @@ func newLogin(cfg Config) *login {
 	return l
 }
 
+// read takes the user and the password of a URL. One without both is most likely the beginning of a URL with them.
 func (l *login) read(text string) {
-	if u, err := url.Parse(text); err == nil {
+	if u, err := url.Parse(text); err == nil && u.User != nil {
 		l.user = u.User.Username()
 		l.password, _ = u.User.Password()
 	}

@@ -337,6 +337,23 @@ func TestCredentials_LastReadable(t *testing.T) {
 	connects("a half-written file")
 }
 
+// Whatever beginning of its new content a file has, the user and the password are the last ones or the new ones.
+func TestCredentials_EachBeginning(t *testing.T) {
+	t.Parallel()
+	const whole = "redis://user:new@redis.example:6379/0"
+	for i := range len(whole) + 1 {
+		l := newLogin(Config{URL: "redis://user:old@redis.example:6379/0", Fresh: func() (string, error) { return whole[:i], nil }})
+		user, password, err := l.credentials(t.Context())
+		want := "old"
+		if i > strings.IndexByte(whole, '@') {
+			want = "new"
+		}
+		if user != "user" || password != want || err != nil {
+			t.Errorf("%q: %q, %q, %v", whole[:i], user, password, err)
+		}
+	}
+}
+
 func TestReplyCode_OnlyTheCode(t *testing.T) {
 	t.Parallel()
 	for reply, want := range map[string]string{"OOM x": "OOM", "READONLY You": "READONLY", "secret": "ERR", "": "ERR", "ERR user_script:1": "ERR", "LONGERTHANSIXTEENLETTERS x": "ERR"} {
