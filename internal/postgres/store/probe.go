@@ -110,11 +110,11 @@ func ofTheRows(err error) bool {
 func (st *Store) probeRow(ctx context.Context, pg *pgconn.PgConn, c *canary, at time.Time) error {
 	if st.FoundFull() {
 		err := st.probeRows(ctx, pg, c, at, wideProbe)
-		if !ofTheRows(err) || pg.IsClosed() {
+		if !ofTheRows(err) && !isSwallowed(err) || pg.IsClosed() {
 			return err
 		}
-		// Users' constraints may have room for one of them, or for its number alone. If the disk is full all the same, the
-		// next write says so.
+		// Users' constraints and triggers may have room for one of them, or for its number alone. If the disk is full all the
+		// same, the next write says so.
 	}
 	return st.probeRows(ctx, pg, c, at, 1)
 }
@@ -152,8 +152,18 @@ func (st *Store) probeWriting(ctx context.Context, pg *pgconn.PgConn, w *writing
 	return nil
 }
 
+// swallowedProbe is the error of good rows of which the table did not keep all.
+type swallowedProbe struct{ error }
+
+func (s *swallowedProbe) Unwrap() error { return s.error }
+
+func isSwallowed(err error) bool {
+	_, is := errors.AsType[*swallowedProbe](err)
+	return is
+}
+
 func errSwallowed() error {
-	return errclass.As(&db.AnswerError{Problem: "a good row was neither stored nor refused: a trigger or rule swallows or deletes it"}, errclass.CodeConfig)
+	return &swallowedProbe{errclass.As(&db.AnswerError{Problem: "a good row was neither stored nor refused: a trigger or rule swallows or deletes it"}, errclass.CodeConfig)}
 }
 
 func (w *writing) probeCopy(t *transaction) error {

@@ -224,6 +224,7 @@ func TestProbe_UsersConstraintAfterAFullDisk(t *testing.T) {
 		"a moment, excluded":    constraint + `EXCLUDE (ts WITH =, path WITH =)`,
 		"numbers, excluded":     constraint + `EXCLUDE (opa_id WITH =, req_id WITH =)`,
 		"numbers with a bound":  constraint + `CHECK (req_id BETWEEN 1 AND 100)`,
+		"the last of a moment":  own(`DELETE FROM decision_logs WHERE ts = NEW.ts AND path IS NOT DISTINCT FROM NEW.path AND decision_id <> NEW.decision_id; RETURN NULL;`) + after,
 		"numbers of a register": `CREATE TABLE register (n bigint PRIMARY KEY); INSERT INTO register VALUES (1), (2); ` + constraint + `FOREIGN KEY (req_id) REFERENCES register`,
 	} {
 		t.Run(name, func(t *testing.T) {
