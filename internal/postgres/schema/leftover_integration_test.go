@@ -56,6 +56,40 @@ func TestPartition_ObstacleBetweenTwoRuns(t *testing.T) {
 	}
 }
 
+// Rows that a table does not take again, as a trigger was made meanwhile, stay aside and are named. The cut goes all the same.
+func TestPartition_RowsThatTheTableDoesNotTake(t *testing.T) {
+	t.Parallel()
+	const onFar = ` ON decision_logs FOR EACH ROW WHEN (NEW.decision_id = 'far') EXECUTE FUNCTION odd()`
+	for name, sql := range map[string][2]string{
+		"swallowed":             {`RETURN NULL`, `CREATE TRIGGER odd BEFORE INSERT` + onFar},
+		"altered":               {`NEW.decision_id := 'other'; RETURN NEW`, `CREATE TRIGGER odd BEFORE INSERT` + onFar},
+		"deleted":               {`DELETE FROM decision_logs WHERE decision_id = 'far'; RETURN NULL`, `CREATE TRIGGER odd AFTER INSERT` + onFar},
+		"deleted at the commit": {`DELETE FROM decision_logs WHERE decision_id = 'far'; RETURN NULL`, `CREATE CONSTRAINT TRIGGER odd AFTER INSERT ON decision_logs DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.decision_id = 'far') EXECUTE FUNCTION odd()`},
+		"refused":               {`RAISE 'no'`, `CREATE TRIGGER odd BEFORE INSERT` + onFar},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := pgtest.NewPlain(t)
+			db := open(t, d.URL, 0)
+			save(t, db, row("far", day(400), `{}`))
+			killedAt(t, db, "strays")
+			d.Exec(t, `CREATE FUNCTION odd() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN `+sql[0]+`; END $$`)
+			d.Exec(t, sql[1])
+			err := schema.Partition(context.Background(), db.DB, 0, false, onward)
+			if met, is := errors.AsType[*schema.ObstacleError](err); !is || len(met.Obstacles) != 2 {
+				t.Fatalf("got %v, want the trigger and the rows", err)
+			}
+			var aside int
+			d.Query(t, `SELECT count(*) FROM decision_logs_strays WHERE decision_id = 'far'`, &aside)
+			same(t, []int{aside, d.Count(t)}, []int{1, 0})
+			save(t, db, row("a", day(300), `{}`))
+			d.Exec(t, `DROP TRIGGER odd ON decision_logs; DROP FUNCTION odd; INSERT INTO decision_logs SELECT * FROM decision_logs_strays; DROP TABLE decision_logs_strays`)
+			mustPartition(t, db, 100)
+			same(t, place(t, d, "far"), "decision_logs_default")
+		})
+	}
+}
+
 // A table of the name under which rows are put aside is somebody's, unless a migration is under way.
 func TestPartition_StraysOfAnother(t *testing.T) {
 	t.Parallel()

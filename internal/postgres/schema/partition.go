@@ -104,8 +104,11 @@ func (p *partitioner) state(ctx context.Context, q interface {
 // convert brings a plain table to its end as a partition.
 func (p *partitioner) convert(ctx context.Context, t tableState) error {
 	if err := obstacles(ctx, p.conn, t.oid); err != nil {
-		if met := new(ObstacleError); errors.As(err, &met) && t.cut != nil {
-			return errors.Join(err, p.abandon(ctx)) // nothing of an earlier run may outlast the refusal
+		if met := new(ObstacleError); errors.As(err, &met) && t.cut != nil { // nothing of an earlier run may outlast the refusal
+			if left := p.abandon(ctx); left != nil {
+				return errors.Join(err, left)
+			}
+			return obstacles(ctx, p.conn, t.oid) // with rows that stay aside
 		}
 		return err
 	}
@@ -223,7 +226,8 @@ DO $$ BEGIN
 		(SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = 'decision_logs'::regclass));
 END $$`
 
-// abandon takes back what was prepared.
+// abandon takes back what was prepared. Rows that the table does not take again stay aside, as those of a trigger that swallows or
+// deletes them. They are an obstacle then.
 func (p *partitioner) abandon(ctx context.Context) error {
 	return p.locked(ctx, "abandoned", func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, lockSQL+`; ALTER TABLE decision_logs DROP CONSTRAINT decision_logs_before_cut; DO $$
@@ -235,7 +239,14 @@ func (p *partitioner) abandon(ctx context.Context) error {
 				 WHERE a.attrelid = 'decision_logs_strays'::regclass AND a.attnum > 0 AND NOT a.attisdropped
 				   AND b.attrelid = 'decision_logs'::regclass AND b.attgenerated = '' AND NOT b.attisdropped;
 				EXECUTE format('INSERT INTO decision_logs (%s) SELECT %1$s FROM decision_logs_strays', columns);
+				SET CONSTRAINTS ALL IMMEDIATE; -- deferred triggers can delete them, too
+				IF EXISTS (SELECT FROM decision_logs_strays AS s
+				            WHERE NOT EXISTS (SELECT FROM decision_logs AS d WHERE d.decision_id = s.decision_id AND d.ts = s.ts)) THEN
+					RAISE 'rows are missing';
+				END IF;
 				DROP TABLE decision_logs_strays;
+			EXCEPTION WHEN OTHERS THEN
+				NULL; -- they stay aside
 			END $$`)
 		return err
 	})
