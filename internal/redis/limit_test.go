@@ -337,7 +337,7 @@ func TestCredentials_LastReadable(t *testing.T) {
 	connects("a half-written file")
 }
 
-// Whatever beginning of its new content a file has, the user and the password are the last ones or the new ones.
+// A file may have any beginning of its new content: the user and the password are the last ones or the new ones.
 func TestCredentials_EachBeginning(t *testing.T) {
 	t.Parallel()
 	const whole = "redis://user:new@redis.example:6379/0"
