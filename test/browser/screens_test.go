@@ -44,6 +44,8 @@ var screens = []screen{
 	{name: "rates", route: "GET /rates", path: "/rates?since=24h", text: "Deny rate", picture: true},
 	{name: "flips", route: "GET /flips", path: "/flips?since=7d", text: "Changes of the verdict", picture: true},
 	{name: "subject", route: "GET /subjects/{subject}", path: "/subjects/checkout-7", text: "The newest answer", picture: true},
+	{name: "why-by-query", route: "GET /decisions", path: "/decisions?id={decision}", text: "known by"},
+	{name: "subject-by-query", route: "GET /subjects", path: "/subjects?subject=checkout-7", text: "The newest answer"},
 	{name: "where", route: "GET /where", path: "/where?q={decision}", text: "Where was looked", picture: true},
 	{name: "letters", route: "GET /dead-letters", path: "/dead-letters", text: "Groups", picture: true},
 	{name: "older", route: "GET /dead-letters", path: "/dead-letters?jobs=5", text: "Older jobs"},
