@@ -35,11 +35,17 @@ func ErrUnconfirmed() error {
 // [Warned] can say nothing about a transaction without it.
 const WarnedSQL = `set_config('client_min_messages', 'warning', true)`
 
-// Durably runs do in a transaction on a connection, as [pgx.BeginTxFunc] does. Where COMMIT is answered with a warning the
-// error is ambiguous.
+// OnDiskSQL has COMMIT wait until the server has the transaction on its disk, where the role or the database has it off. It lasts for
+// the transaction.
+const OnDiskSQL = `set_config('synchronous_commit',
+                  CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END,
+                  true)`
+
+// Durably runs do in a transaction on a connection, as [pgx.BeginTxFunc] does. A crash of the server does not take it back. Where
+// COMMIT is answered with a warning the error is ambiguous.
 func Durably(ctx context.Context, conn *pgx.Conn, options pgx.TxOptions, do func(pgx.Tx) error) error {
 	err := pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SELECT "+WarnedSQL); err != nil {
+		if _, err := tx.Exec(ctx, "SELECT "+WarnedSQL+", "+OnDiskSQL); err != nil {
 			return err
 		}
 		if err := do(tx); err != nil {

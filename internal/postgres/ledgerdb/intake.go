@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"docket/internal/desk/ledger"
+	"docket/internal/errclass"
 	"docket/internal/postgres/db"
 	"docket/internal/record/envelope"
 )
@@ -140,7 +141,12 @@ const enterSQL = `INSERT INTO dead_letters (dead_letter_id, group_id, path, deci
 	ORDER BY n.id
 	ON CONFLICT (dead_letter_id) DO NOTHING`
 
-// insertLetters says how many were not there.
+// unheldSQL says whether any of these letters is not in the ledger, and was not removed from it either.
+const unheldSQL = `SELECT EXISTS (SELECT FROM unnest($1::text[]) AS id WHERE NOT EXISTS (SELECT FROM dead_letters d WHERE d.dead_letter_id = id)
+	AND NOT EXISTS (SELECT FROM dead_letter_audit a WHERE a.dead_letter_id = id AND a.act = 'removed'))`
+
+// insertLetters says how many were not there. Of those that it did not insert the ledger must know each: a trigger of somebody else's
+// can swallow a row without an error.
 func insertLetters(ctx context.Context, tx pgx.Tx, letters []entering, groups map[string]int32, by ledger.Actor) (int, error) {
 	added := 0
 	for len(letters) > 0 {
@@ -157,10 +163,29 @@ func insertLetters(ctx context.Context, tx pgx.Tx, letters []entering, groups ma
 		if err != nil {
 			return 0, err
 		}
+		if tag.RowsAffected() < int64(n) {
+			if err := allHeld(ctx, tx, letters[:n]); err != nil {
+				return 0, err
+			}
+		}
 		added += int(tag.RowsAffected())
 		letters = letters[n:]
 	}
 	return added, nil
+}
+
+// allHeld is an error where a letter is neither in the ledger nor in its audit as removed.
+func allHeld(ctx context.Context, tx pgx.Tx, letters []entering) error {
+	ids := make([]string, len(letters))
+	for i := range letters {
+		ids[i] = letters[i].ID
+	}
+	var unheld bool
+	err := tx.QueryRow(ctx, unheldSQL, ids).Scan(&unheld)
+	if err == nil && unheld {
+		err = errclass.As(&db.AnswerError{Problem: "a dead letter was neither entered nor refused: a trigger on dead_letters swallows it"}, errclass.CodeConfig)
+	}
+	return err
 }
 
 // heldSQL also notes what a release before this one did not, of a letter that it entered.

@@ -165,9 +165,7 @@ SELECT ` + db.WarnedSQL + `,
        set_config('tcp_keepalives_idle', $4, true),
        set_config('tcp_keepalives_interval', $5, true),
        set_config('tcp_keepalives_count', '4', true),
-       set_config('synchronous_commit',
-                  CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END,
-                  true)`
+       ` + db.OnDiskSQL
 
 // seenSQL reads any row of a range of time that can be read, of which few partitions have some.
 const seenSQL = `

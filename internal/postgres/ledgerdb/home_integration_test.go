@@ -1,0 +1,42 @@
+//go:build integration
+
+package ledgerdb_test
+
+import (
+	"testing"
+
+	"docket/internal/desk/ledger"
+	"docket/internal/postgres/ledgerdb"
+)
+
+// A letter that a trigger of somebody else's swallows has no home: its offset must not be committed.
+func TestEnter_SwallowedLetter(t *testing.T) {
+	t.Parallel()
+	d := newLedger(t)
+	one, two, three := letter(1, `{"a":1}`), letter(2, `{"a":2}`), letter(3, `{"a":3}`)
+	d.Entered(one)
+	d.Exec(t, `CREATE FUNCTION odd() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
+		CREATE TRIGGER odd BEFORE INSERT ON dead_letters FOR EACH ROW WHEN (NEW.origin_offset = 2) EXECUTE FUNCTION odd()`)
+	n, err := d.Enter(t.Context(), []ledger.Letter{one, two, three}, atMost, ann)
+	wantCode(t, n, err, "config")
+	same(t, d.letters(), "1")
+	d.Exec(t, `DROP TRIGGER odd ON dead_letters`)
+	n = d.Entered(one, two, three)
+	same(t, []int{n.New, n.Known}, []int{2, 1})
+}
+
+// Kafka's offset is committed after the letter, so a crash of the server must not take it back.
+func TestEnter_MadeDurable(t *testing.T) {
+	t.Parallel()
+	for was, want := range map[string]string{"off": "on", "local": "local", "remote_apply": "remote_apply"} {
+		t.Run(was, func(t *testing.T) {
+			t.Parallel()
+			d := newLedger(t)
+			d.Exec(t, `ALTER DATABASE `+d.Name+` SET synchronous_commit = `+was+`;
+				ALTER TABLE dead_letters ADD COLUMN how text DEFAULT current_setting('synchronous_commit')`)
+			d.Ledger = ledgerdb.New(open(t, d.URL, 0).DB)
+			d.Entered(letter(1, `{"a":1}`))
+			same(t, d.Text(`SELECT how FROM dead_letters`), want)
+		})
+	}
+}
