@@ -1,5 +1,10 @@
 package ledgerdb
 
+import (
+	"docket/internal/errclass"
+	"docket/internal/postgres/db"
+)
+
 // Error says that it was the ledger which could not be read or written, and not decision_logs.
 type Error struct{ Err error }
 
@@ -17,6 +22,13 @@ func GrantsHint() string { return hints["42501"] }
 var hints = map[string]string{
 	"42501": "the role lacks a right on the ledger's tables: have their owner run docs/desk-grants.sql once, then GRANT docket_desk to this role (docket_desk_reader for reading only, docket_desk_admin to propose and approve edits, docket_desk_api for the login of the desk)",
 	"42P01": noLedger, "42703": noLedger, "42704": noLedger, "42883": noLedger,
+
+	errclass.CodeConfig: "check DOCKET_DATABASE_URL, and triggers of yours on dead_letters and dead_letter_audit",
 }
 
 const noLedger = "the ledger's tables are missing: run `docket migrate` with a role that may change the schema, or check search_path"
+
+// swallowed is the error of what the database neither did nor refused.
+func swallowed(problem string) error {
+	return errclass.As(&db.AnswerError{Problem: problem}, errclass.CodeConfig)
+}

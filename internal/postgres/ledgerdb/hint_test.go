@@ -1,12 +1,14 @@
 package ledgerdb_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"docket/internal/errclass"
 	"docket/internal/postgres/db"
 	"docket/internal/postgres/ledgerdb"
 )
@@ -23,5 +25,13 @@ func TestHint_NamesGrantsAndTables(t *testing.T) {
 		if got := db.Hint(refused); code != "28P01" && strings.Contains(got, want) {
 			t.Errorf("%s of decision_logs: %q", code, got)
 		}
+	}
+}
+
+func TestHint_NamesTheLedgersTriggers(t *testing.T) {
+	t.Parallel()
+	err := &ledgerdb.Error{Err: errclass.As(errors.New("swallowed"), errclass.CodeConfig)}
+	if got := db.Hint(err); !strings.Contains(got, "dead_letter_audit") {
+		t.Errorf("%q", got)
 	}
 }

@@ -40,3 +40,44 @@ func TestEnter_MadeDurable(t *testing.T) {
 		})
 	}
 }
+
+// An edit overwrites what may be the only copy of a decision. It is done only where the audit has that copy.
+func TestEdit_OriginalSwallowed(t *testing.T) {
+	t.Parallel()
+	for name, sql := range map[string]string{
+		"swallowed": `RETURN NULL`,
+		"altered":   `NEW.original := NULL; RETURN NEW`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newLedger(t)
+			l := letter(1, one)
+			d.Entered(l)
+			d.FourEyes(true)
+			made, err := d.Propose(t.Context(), ledger.Draft{LetterID: l.ID, Before: []byte(one), Value: []byte(two)}, ledger.Actor{Name: "ann", Why: "typo", Vouched: true})
+			check(t, err)
+			d.FourEyes(false)
+			d.Exec(t, `CREATE FUNCTION odd() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN `+sql+`; END $$;
+				CREATE TRIGGER odd BEFORE INSERT ON dead_letter_audit FOR EACH ROW WHEN (NEW.original IS NOT NULL) EXECUTE FUNCTION odd()`)
+			wantCode(t, "edited", d.Edit(t.Context(), l.ID, []byte(two), "", 0, ann), "config")
+			p, err := d.Approve(t.Context(), made.ID, "", soon, ledger.Actor{Name: "bob", Why: "right", Vouched: true})
+			wantCode(t, p, err, "config")
+			same(t, d.Text(`SELECT convert_from(value, 'UTF8') FROM dead_letters`), one)
+			d.Exec(t, `DROP TRIGGER odd ON dead_letter_audit`)
+			check(t, d.Edit(t.Context(), l.ID, []byte(two), "", 0, ann))
+			check(t, d.Edit(t.Context(), l.ID, []byte(two), "", 0, ann)) // changes nothing, and loses nothing
+		})
+	}
+}
+
+// An edit that a trigger of somebody else's swallows is none, and nothing is sent again for it.
+func TestEdit_Swallowed(t *testing.T) {
+	t.Parallel()
+	d := newLedger(t)
+	l := letter(1, one)
+	d.Entered(l)
+	d.Exec(t, `CREATE FUNCTION odd() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
+		CREATE TRIGGER odd BEFORE UPDATE ON dead_letters FOR EACH ROW WHEN (OLD.value <> NEW.value) EXECUTE FUNCTION odd()`)
+	wantCode(t, "edited", d.Edit(t.Context(), l.ID, []byte(two), "", soon, ann), "config")
+	same(t, d.trail(l.ID), "entered >PENDING")
+}

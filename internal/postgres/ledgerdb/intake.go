@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"docket/internal/desk/ledger"
-	"docket/internal/errclass"
 	"docket/internal/postgres/db"
 	"docket/internal/record/envelope"
 )
@@ -183,7 +182,7 @@ func allHeld(ctx context.Context, tx pgx.Tx, letters []entering) error {
 	var unheld bool
 	err := tx.QueryRow(ctx, unheldSQL, ids).Scan(&unheld)
 	if err == nil && unheld {
-		err = errclass.As(&db.AnswerError{Problem: "a dead letter was neither entered nor refused: a trigger on dead_letters swallows it"}, errclass.CodeConfig)
+		err = swallowed("a dead letter was neither entered nor refused: a trigger on dead_letters swallows it")
 	}
 	return err
 }

@@ -105,9 +105,16 @@ func (l *Ledger) Approve(ctx context.Context, id int64, diff string, lease time.
 		if err != nil {
 			return 0, err
 		}
+		was, err := valueNow(ctx, tx, p.LetterID)
+		if err != nil {
+			return 0, err
+		}
 		path, decisionID, decided := saysOf(p.Value)
 		if _, err := tx.Exec(ctx, `SELECT dead_letters_approve($1::bigint, $2::text, $3::text, $4::text, $5::timestamptz, $6::text, $7::text, $8::boolean)`,
-			id, db.Text(diff), path, decisionID, decided, db.Text(by.Name), db.Text(by.Why), by.Vouched); err != nil || !p.Retry {
+			id, db.Text(diff), path, decisionID, decided, db.Text(by.Name), db.Text(by.Why), by.Vouched); err != nil {
+			return id, err
+		}
+		if err := editKept(ctx, tx, p.LetterID, was, hashOf(p.Value)); err != nil || !p.Retry {
 			return id, err
 		}
 		_, err = retry(ctx, tx, []string{p.LetterID}, lease, by)
