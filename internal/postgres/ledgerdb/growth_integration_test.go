@@ -426,3 +426,22 @@ func TestBounded_ArchivedComesBack(t *testing.T) {
 	d.Exec(t, pgtest.Unwatched+unlike)
 	same(t, d.Text(row), want)
 }
+
+// The offsets of a topic that was made again mean other records: an archive of before has none of them.
+func TestBounded_TopicMadeAgain(t *testing.T) {
+	t.Parallel()
+	d, nextHour := bounded(t, 1)
+	d.Entered(ofMany("a", 1, 4)...)
+	if _, err := d.ArchivedSurplus(t.Context(), 1, 1002, 1004, "shelf", 3); err != nil {
+		t.Fatal(err)
+	}
+	nextHour()
+	if n := d.Entered(ofMany("a", 2, 3)...); n.Known != 3 {
+		t.Fatalf("%+v: the archive has them", n)
+	}
+	other := letter(3, "another")
+	other.Client, other.Found.Stamp = "a", other.Found.Stamp.Add(time.Hour)
+	if n := d.Entered(other); n.New != 1 {
+		t.Fatalf("%+v: nothing has it", n)
+	}
+}

@@ -114,3 +114,22 @@ func TestMigration_NoRightOnTheAudit(t *testing.T) {
 		}
 	}
 }
+
+// The step that corrects a function can be run again, taken back and done once more, and leaves the settings of the function.
+func TestMigration_RangesEnd(t *testing.T) {
+	t.Parallel()
+	d := newLedger(t)
+	b, err := migrations.FS.ReadFile("00034_ranges_end.sql")
+	check(t, err)
+	up, down, _ := strings.Cut(string(b), "-- +goose Down")
+	const now = `SELECT pg_get_functiondef('dead_letters_admit'::regproc)`
+	was := d.Text(now)
+	for _, step := range []string{up, down, down, up, up} {
+		d.Exec(t, step)
+	}
+	same(t, d.Text(now), was)
+	d.Exec(t, down)
+	if got := d.Text(now); got == was || !strings.Contains(got, "search_path") || !strings.Contains(got, "SECURITY DEFINER") {
+		t.Fatal(got)
+	}
+}

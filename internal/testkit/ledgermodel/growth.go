@@ -43,7 +43,7 @@ func (g *growth) has(topic string, partition int32, offset int64) bool {
 
 func (g *growth) covers(l *ledger.Letter) bool {
 	return slices.ContainsFunc(g.ranges, func(s *ledger.Surplus) bool {
-		return s.Has(l.Found.Topic, l.Found.Partition, l.Found.Offset, l.Client, false)
+		return s.Has(l.Found.Topic, l.Found.Partition, l.Found.Offset, l.Client, false) && (s.State == ledger.SurplusOpen || !l.Found.Stamp.After(s.LastAt))
 	})
 }
 
