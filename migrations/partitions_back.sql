@@ -20,6 +20,11 @@ BEGIN
     SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum) INTO columns
       FROM pg_attribute WHERE attrelid = whole.oid AND attnum > 0 AND NOT attisdropped AND attgenerated = '';
     EXECUTE format('INSERT INTO decision_logs_before (%s) SELECT %1$s FROM decision_logs', columns);
+    SET CONSTRAINTS ALL IMMEDIATE; -- deferred triggers of the first partition can delete rows, too
+    IF EXISTS (SELECT FROM decision_logs AS w
+                WHERE NOT EXISTS (SELECT FROM decision_logs_before AS b WHERE b.decision_id = w.decision_id AND b.ts = w.ts)) THEN
+        RAISE 'rows are missing: a trigger or rule on decision_logs_before swallows or deletes them';
+    END IF;
     EXECUTE format('COMMENT ON TABLE decision_logs_before IS %L', obj_description(whole.oid, 'pg_class'));
 
     FOR r IN SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END AS who

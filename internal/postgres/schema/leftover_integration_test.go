@@ -121,3 +121,24 @@ func TestPartition_TellsRowsLeftAside(t *testing.T) {
 	mustPartition(t, db, 100)
 	same(t, []string{place(t, d, "far"), place(t, d, "today")}, []string{"decision_logs_default", named(0)})
 }
+
+// The way back writes all rows into the first partition, which has triggers that the whole table does not show.
+func TestPartition_BackPastATriggerOfThePartition(t *testing.T) {
+	t.Parallel()
+	for name, sql := range map[string][2]string{
+		"swallowed":             {`RETURN NULL`, `CREATE TRIGGER odd BEFORE INSERT ON decision_logs_before FOR EACH ROW EXECUTE FUNCTION odd()`},
+		"deleted at the commit": {`DELETE FROM decision_logs_before WHERE decision_id = NEW.decision_id; RETURN NULL`, `CREATE CONSTRAINT TRIGGER odd AFTER INSERT ON decision_logs_before DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION odd()`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := pgtest.New(t)
+			db := open(t, d.URL, 0)
+			save(t, db, row("today", day(0), `{}`), row("far", day(400), `{}`))
+			d.Exec(t, `CREATE FUNCTION odd() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN `+sql[0]+`; END $$; `+sql[1])
+			if err := schema.Partition(context.Background(), db.DB, 0, true, onward); err == nil {
+				t.Errorf("no error")
+			}
+			same(t, d.Count(t), 2)
+		})
+	}
+}
