@@ -73,11 +73,17 @@ func TestEdit_OriginalSwallowed(t *testing.T) {
 // An edit that a trigger of somebody else's swallows is none, and nothing is sent again for it.
 func TestEdit_Swallowed(t *testing.T) {
 	t.Parallel()
-	d := newLedger(t)
-	l := letter(1, one)
-	d.Entered(l)
-	d.Exec(t, `CREATE FUNCTION odd() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
-		CREATE TRIGGER odd BEFORE UPDATE ON dead_letters FOR EACH ROW WHEN (OLD.value <> NEW.value) EXECUTE FUNCTION odd()`)
-	wantCode(t, "edited", d.Edit(t.Context(), l.ID, []byte(two), "", soon, ann), "config")
-	same(t, d.trail(l.ID), "entered >PENDING")
+	for name, value := range map[string][]byte{"a value": []byte(one), "none": nil} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newLedger(t)
+			l := letter(1, one)
+			l.Value = value
+			d.Entered(l)
+			d.Exec(t, `CREATE FUNCTION odd() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
+				CREATE TRIGGER odd BEFORE UPDATE ON dead_letters FOR EACH ROW WHEN (OLD.value IS DISTINCT FROM NEW.value) EXECUTE FUNCTION odd()`)
+			wantCode(t, "edited", d.Edit(t.Context(), l.ID, []byte(two), "", soon, ann), "config")
+			same(t, d.trail(l.ID), "entered >PENDING")
+		})
+	}
 }
