@@ -195,6 +195,7 @@ func (c *Collector) take(w http.ResponseWriter, r *http.Request, u *upload) *ref
 		return refuse(reasonMemorySize, 0)
 	case r.ContentLength > c.cfg.Memory-c.memory.used.Load():
 		u.bytes = r.ContentLength
+		c.places.hunger(u.from(r), c.now())
 		return refuse(reasonMemory, 0)
 	}
 	// A client that sends only headers holds no place.
@@ -203,9 +204,11 @@ func (c *Collector) take(w http.ResponseWriter, r *http.Request, u *upload) *ref
 	}
 	from := u.from(r)
 	u.sender = from
-	if !c.places.take(from, c.now()) {
+	of, ok := c.places.take(from, c.now())
+	if !ok {
 		return refuse(reasonUploads, 0)
 	}
+	u.join(from, of, c.places, c.now)
 	began := c.now()
 	defer func() {
 		u.end()

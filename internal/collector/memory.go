@@ -3,6 +3,7 @@ package collector
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // budget is the memory of all uploads together, in bytes. Nobody waits for it. An upload that is refused memory gives all
@@ -24,26 +25,58 @@ func (b *budget) take(n int64) bool {
 	}
 }
 
-// share is what one upload has of the budget.
+// share is what one upload has of the budget. The uploads of a client that have a quarter of it together get no more while another
+// client was refused some. One upload alone may have all.
 type share struct {
 	*budget
-	held int64
+	held   int64
+	name   string // of the client, whose share is counted from join on
+	client *client
+	places *places
+	now    func() time.Time
+}
+
+// join counts the share as one of the client's.
+func (s *share) join(name string, of *client, places *places, now func() time.Time) {
+	s.name, s.client, s.places, s.now = name, of, places, now
 }
 
 // take asks for n bytes more.
 func (s *share) take(n int64) *refusal {
-	if s.budget.take(n) {
-		s.held += n
+	switch {
+	case s.try(n):
 		return nil
-	}
-	if s.held+n > s.most {
+	case s.held+n > s.most:
 		return refuse(reasonMemorySize, 0) // alone it would not fit either
+	}
+	if n > s.most-s.used.Load() {
+		s.places.hunger(s.name, s.now())
 	}
 	return refuse(reasonMemory, 0)
 }
 
+// try takes n bytes more where it may. Nobody learns if it may not.
+func (s *share) try(n int64) bool {
+	if s.beyond(n) || !s.budget.take(n) {
+		return false
+	}
+	s.held += n
+	s.client.memory.Add(n)
+	return true
+}
+
+// beyond reports whether n bytes more are for others.
+func (s *share) beyond(n int64) bool {
+	all := s.client.memory.Load()
+	return all > s.held && all+n > s.most/4 && s.places.othersHunger(s.name, s.now())
+}
+
 func (s *share) give(n int64) {
+	if n == 0 {
+		return // also before join
+	}
 	s.held -= n
+	s.client.memory.Add(-n)
 	s.used.Add(-n)
 }
 
@@ -67,11 +100,10 @@ func shelf(room int64) *sync.Pool {
 
 // buffer is room of a share's, with n bytes where there is memory for them, and leastBuffer in any case.
 func (s *share) buffer(n int64) ([]byte, *refusal) {
-	if kept, ok := shelf(n).Get().(*[]byte); ok && int64(cap(*kept)) >= n && s.budget.take(int64(cap(*kept))) {
-		s.held += int64(cap(*kept))
+	if kept, ok := shelf(n).Get().(*[]byte); ok && int64(cap(*kept)) >= n && s.try(int64(cap(*kept))) {
 		return (*kept)[:0], nil
 	}
-	if n > leastBuffer && s.take(n) == nil {
+	if n > leastBuffer && s.try(n) {
 		return make([]byte, 0, n), nil // a guess is not worth a refusal
 	}
 	if r := s.take(leastBuffer); r != nil {

@@ -169,7 +169,7 @@ func (u *upload) allow() {
 // reserve takes the memory that decoding and publishing may need at most. While half of the budget is free, it takes a
 // loose bound, which is found quickly. The excess is given back once the decisions were counted.
 func (u *upload) reserve() (counted outlay, loose bool, refused *refusal) {
-	if counted = looseOutlay(u.plain); counted.bytes() <= u.most/2-u.used.Load() && u.take(counted.bytes()) == nil {
+	if counted = looseOutlay(u.plain); counted.bytes() <= u.most/2-u.used.Load() && u.try(counted.bytes()) {
 		return counted, true, nil
 	}
 	counted = outlayOf(u.plain)
