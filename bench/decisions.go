@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"strconv"
 	"time"
@@ -19,6 +20,8 @@ type Decisions struct {
 	at  time.Time
 	n   int64
 	pad int
+
+	steady bool
 }
 
 // NewDecisions begins with the first decision of a seed, made at that time; every one is a bit later than the one before.
@@ -29,6 +32,13 @@ func NewDecisions(seed uint64, at time.Time) *Decisions {
 // Padded makes the decisions about so many bytes longer, by a text that does not compress much.
 func (d *Decisions) Padded(bytes int) *Decisions {
 	d.pad = bytes
+	return d
+}
+
+// Steady makes the answer to a subject on a path the same each time, but for one decision of a hundred. Without it each answer is by
+// chance, one of four denied.
+func (d *Decisions) Steady() *Decisions {
+	d.steady = true
 	return d
 }
 
@@ -75,8 +85,16 @@ func (d *Decisions) value(id, subject string) []byte {
 		b = append(b, '"')
 	}
 	b = append(b, `},"result":`...)
-	allowed := strconv.FormatBool(rng.IntN(4) > 0)
-	if rng.IntN(3) > 0 {
+	allows, plain := rng.IntN(4) > 0, rng.IntN(3) > 0
+	if d.steady {
+		of := fnv.New32a()
+		_, _ = of.Write([]byte(subject + team))
+		usual := of.Sum32()
+		allows, plain = (usual%4 > 0) != (rng.IntN(100) == 0), usual%3 > 0
+		method, noun = methods[usual%4], nouns[usual%6]
+	}
+	allowed := strconv.FormatBool(allows)
+	if plain {
 		b = append(b, allowed...)
 	} else {
 		b = append(b, `{"allow":`+allowed+`,"reasons":["`+method+` of `+noun+` by role","owner of the record"]}`...)

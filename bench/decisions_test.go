@@ -72,6 +72,37 @@ func TestDecisions_Padded(t *testing.T) {
 	}
 }
 
+func TestDecisions_Steady(t *testing.T) {
+	t.Parallel()
+	const n = 60_000
+	d := NewDecisions(1, time.Now()).Steady()
+	said, denied, repeated, other := map[string]string{}, 0, 0, 0
+	for range n {
+		all := members(t, d.Next().Value)
+		result := string(all["result"])
+		if bytes.Contains(all["result"], []byte("false")) {
+			denied++
+		}
+		var input struct{ User string }
+		if err := json.Unmarshal(all["input"], &input); err != nil {
+			t.Fatal(err)
+		}
+		key := input.User + string(all["path"])
+		if before, again := said[key]; again {
+			if repeated++; before != result {
+				other++
+			}
+		}
+		said[key] = result
+	}
+	if denied < n/5 || denied > n*3/10 {
+		t.Errorf("%d of %d are denied", denied, n)
+	}
+	if other == 0 || other > repeated*3/100 {
+		t.Errorf("%d of %d answers differ from the one before", other, repeated)
+	}
+}
+
 func members(t *testing.T, line []byte) (found map[string]json.RawMessage) {
 	t.Helper()
 	if err := json.Unmarshal(line, &found); err != nil {

@@ -16,31 +16,48 @@ import (
 )
 
 const (
-	statesDrain = "Docket, empty table, beside the states"
-	statesName  = "states of all that was stored"
+	statesDrain  = "Docket, empty table, beside the states"
+	statesName   = "states of all that was stored"
+	steadyDrain  = "Docket, steady answers, beside the states"
+	steadyStates = "states of steady answers"
 )
 
 // states drains a topic, and then keeps the states of what was stored: 50,000 subjects on four paths. Docket's desk does that
-// work while rows come; here it does all of it at once.
+// work while rows come; here it does all of it at once. Answers are by chance first, so most decisions change a state. Then
+// they are steady.
 func (b *bench) states(ctx context.Context) error {
 	t, err := b.logs(ctx)
 	if err != nil {
 		return err
 	}
-	err = b.rounds(b.Rounds, func() error {
-		if _, err := b.measure(ctx, statesDrain, func(ctx context.Context) (Run, error) { return b.drained(ctx, load{topic: t}) }); err != nil {
-			return err
-		}
-		_, err := b.measure(ctx, statesName, func(ctx context.Context) (Run, error) { return b.kept(ctx, t) })
+	steady, err := b.steady(ctx)
+	if err != nil {
 		return err
+	}
+	kinds := []struct {
+		drain, states string
+		of            topic
+	}{{statesDrain, statesName, t}, {steadyDrain, steadyStates, steady}}
+	err = b.rounds(b.Rounds, func() error {
+		for _, k := range kinds {
+			if _, err := b.measure(ctx, k.drain, func(ctx context.Context) (Run, error) { return b.drained(ctx, load{topic: k.of}) }); err != nil {
+				return err
+			}
+			if _, err := b.measure(ctx, k.states, func(ctx context.Context) (Run, error) { return b.kept(ctx, k.of) }); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		return err
 	}
-	all := func(r Run) time.Duration { return r.Worker + r.Postgres }
-	b.judge("states, CPU against that of the writer, Postgres included", Between(b.runs[statesName], b.runs[statesDrain], func(a, b Run) float64 {
-		return all(a).Seconds() / all(b).Seconds()
-	}), AtMost(0.05), "%.3f", "worker and Postgres together, of both")
+	against := func(states, drain string) Figure {
+		all := func(r Run) time.Duration { return r.Worker + r.Postgres }
+		return Between(b.runs[states], b.runs[drain], func(a, b Run) float64 { return all(a).Seconds() / all(b).Seconds() })
+	}
+	b.judge("states, CPU against that of the writer, Postgres included", against(statesName, statesDrain), AtMost(0.05), "%.3f", "worker and Postgres together, of both")
+	b.judge("the same, where one answer of a hundred flips", against(steadyStates, steadyDrain), AtMost(0.05), "%.3f", "worker and Postgres together, of both")
 	b.judge("states, decisions a second", Over(b.runs[statesName], Run.Rate), nil, "", "what is behind is followed as fast as that")
 	return nil
 }

@@ -21,6 +21,10 @@ type topic struct {
 
 // filled returns a topic with decisions by seed, made at the first call.
 func (b *bench) filled(ctx context.Context, name string, partitions int32, n, pad int) (topic, error) {
+	return b.filledWith(ctx, name, partitions, n, NewDecisions(b.Seed, drainedDay).Padded(pad))
+}
+
+func (b *bench) filledWith(ctx context.Context, name string, partitions int32, n int, decisions *Decisions) (topic, error) {
 	if t, made := b.topics[name]; made {
 		return t, nil
 	}
@@ -29,7 +33,6 @@ func (b *bench) filled(ctx context.Context, name string, partitions int32, n, pa
 	}
 	t := topic{name: name, decisions: n}
 	from := time.Now()
-	decisions := NewDecisions(b.Seed, drainedDay).Padded(pad)
 	if err := b.pour(ctx, b.client, decisions, &t); err != nil {
 		return topic{}, err
 	}
@@ -41,6 +44,11 @@ func (b *bench) filled(ctx context.Context, name string, partitions int32, n, pa
 // logs is the topic of most measurements.
 func (b *bench) logs(ctx context.Context) (topic, error) {
 	return b.filled(ctx, logs, partitions, b.N, 0)
+}
+
+// steady is a topic whose subjects get the same answers nearly always.
+func (b *bench) steady(ctx context.Context) (topic, error) {
+	return b.filledWith(ctx, logs+"-steady", partitions, b.N, NewDecisions(b.Seed, drainedDay).Steady())
 }
 
 // half is a topic for what takes long: half as many decisions.
