@@ -66,6 +66,9 @@ func text(b []byte) (*string, string) {
 // SetLimits sets low limits, so that small files are too large.
 func (s *Spool) SetLimits(line int, total int64) { s.lim = limits{line: line, total: total} }
 
+// SetMemory sets how many bytes of a file stay in memory until they are published, and how many are published at a time.
+func (s *Spool) SetMemory(held, chunk int) { s.held, s.chunk = held, chunk }
+
 // ImageOf returns a data file and its meta as Append would write them.
 func ImageOf(lines []Line) (data, meta []byte, err error) {
 	w, err := newImageWriter(len(lines), defaultLimits)

@@ -1,6 +1,9 @@
 package fallback
 
-import "io/fs"
+import (
+	"io/fs"
+	"time"
+)
 
 // FS is the part of a file system that the spool uses, rooted at its directory. Names are relative: a file, or
 // "corrupt/" and a file. No method follows a symlink in the last element of a name.
@@ -57,8 +60,13 @@ type Info struct {
 	Size  int64
 	Links uint64    // hard links
 	Own   bool      // belongs to the effective user
+	Time  time.Time // of the last change of the content
 	ID    [2]uint64 // device and inode
 }
 
 // ours reports whether a name of the spool is a file that may be opened. Files that others planted are left alone.
 func (i Info) ours() bool { return i.Mode.IsRegular() && i.Links == 1 && i.Own }
+
+// sameContent reports whether two looks at a name saw the same content. It does not compare inodes: on some file systems
+// these change while a file is closed.
+func (i Info) sameContent(other Info) bool { return i.Size == other.Size && i.Time.Equal(other.Time) }

@@ -13,14 +13,20 @@ import (
 type history struct {
 	limit     int
 	clock     uint64
-	failed    map[string]uint64 // by stem, the time of the last failure
-	delivered map[string]fault  // by stem, the fault of the file
-	acked     map[string]*acks  // by stem
-	ackedBits int               // of all acked
+	failed    map[string]uint64    // by stem, the time of the last failure
+	delivered map[string]delivered // by stem
+	acked     map[string]*acks     // by stem
+	ackedBits int                  // of all acked
 }
 
 func newHistory(limit int) history {
-	return history{limit: limit, failed: make(map[string]uint64), delivered: make(map[string]fault), acked: make(map[string]*acks)}
+	return history{limit: limit, failed: make(map[string]uint64), delivered: make(map[string]delivered), acked: make(map[string]*acks)}
+}
+
+// delivered is a file of which all records have other homes.
+type delivered struct {
+	broken fault
+	file   Info // as it was when it was read
 }
 
 // acks are the lines of a file that were acknowledged. The brokers may refuse some lines for good, and the file is
@@ -99,11 +105,11 @@ func (h *history) fail(f stem) {
 	h.failed[f.text] = h.clock
 }
 
-func (h *history) deliver(f stem, broken fault) {
+func (h *history) deliver(f stem, d delivered) {
 	if len(h.delivered) >= h.limit {
 		clear(h.delivered)
 	}
-	h.delivered[f.text] = broken
+	h.delivered[f.text] = d
 }
 
 func (h *history) forget(f stem) {

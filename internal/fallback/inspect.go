@@ -98,6 +98,9 @@ func (r *lineReader) next() ([]byte, error) {
 	return nil, r.end()
 }
 
+// checksum is of all that was read so far.
+func (r *lineReader) checksum() string { return hex.EncodeToString(r.src.sum.Sum(nil)) }
+
 func (r *lineReader) end() error {
 	if r.src.err != nil {
 		return r.src.err
@@ -195,6 +198,7 @@ type findings struct {
 	sha256 string
 	bytes  int64
 	held   []heldLine // all lines, or nil if they are too many to hold; unreadable ones have no record
+	file   Info       // as it was when it was opened
 }
 
 // heldLine is a line as read, with its size in the file.
@@ -245,7 +249,7 @@ const heldOverhead = 512
 func (f *findings) judge(lr *lineReader, seen lineSums) {
 	f.fault, f.cut = lr.fault, lr.cut
 	f.lines, f.intact = lr.n, lr.intact
-	f.sha256 = hex.EncodeToString(lr.src.sum.Sum(nil))
+	f.sha256 = lr.checksum()
 	f.bytes = lr.src.size
 	if f.sums == nil {
 		return

@@ -196,7 +196,7 @@ func (d osDir) Rewind() error {
 }
 
 func infoOf(info fs.FileInfo) Info {
-	i := Info{Mode: info.Mode(), Size: info.Size()}
+	i := Info{Mode: info.Mode(), Size: info.Size(), Time: info.ModTime()}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		i.Links = uint64(st.Nlink)
 		i.Own = int(st.Uid) == os.Geteuid()

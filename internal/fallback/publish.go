@@ -177,7 +177,7 @@ func (s *Spool) readLines(file File, found *findings, do func(i int, l Line, siz
 	for i := 0; ; i++ {
 		raw, err := lr.next()
 		if errors.Is(err, io.EOF) {
-			if i != found.lines {
+			if i != found.lines || found.fault == "" && found.sha256 != lr.checksum() {
 				return errChanged
 			}
 			return nil

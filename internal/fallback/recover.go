@@ -62,9 +62,8 @@ func (s *Spool) Recover(ctx context.Context, p Publisher) (Recovery, error) {
 }
 
 func (s *Spool) recoverFile(ctx context.Context, p Publisher, f stem, r *Recovery) error {
-	broken, delivered := s.history.delivered[f.text]
-	if delivered { // only the removal failed last time
-		return s.settle(f, broken, r)
+	if d, ok := s.history.delivered[f.text]; ok { // only the removal failed last time
+		return s.settle(f, d, r)
 	}
 	found, err := s.judge(f)
 	if err != nil {
@@ -74,6 +73,10 @@ func (s *Spool) recoverFile(ctx context.Context, p Publisher, f stem, r *Recover
 	r.Acked, r.Failed = sent.acked, sent.failed
 	if err == nil {
 		err = sent.refusal(f)
+	}
+	if errors.Is(err, errChanged) { // other lines were acknowledged
+		s.history.drop(f)
+		return err
 	}
 	if err != nil {
 		s.history.keep(f, sent.lines)
@@ -90,7 +93,7 @@ func (s *Spool) recoverFile(ctx context.Context, p Publisher, f stem, r *Recover
 		}
 	}
 	s.usage.count(func(st *Stats) { st.RecoveredRecords += uint64(sent.acked) })
-	return s.settle(f, found.fault, r)
+	return s.settle(f, delivered{found.fault, found.file}, r)
 }
 
 // take claims the file to recover. While a round of oversize files is due, the two kinds alternate.

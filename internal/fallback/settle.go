@@ -8,17 +8,25 @@ import (
 )
 
 // settle removes a file whose records all have other homes: it deletes a whole one and keeps a broken one in
-// corrupt/. It remembers a failure, so that the next try removes the file without publishing again.
-func (s *Spool) settle(f stem, broken fault, r *Recovery) error {
-	s.history.deliver(f, broken)
-	if broken == "" {
+// corrupt/. It remembers a failure, so that the next try removes the file without publishing again. A file that got the name
+// since stays.
+func (s *Spool) settle(f stem, d delivered, r *Recovery) error {
+	s.history.deliver(f, d)
+	switch info, err := s.fsys.Lstat(f.data()); {
+	case err == nil && !info.sameContent(d.file):
+		s.history.forget(f)
+		return fmt.Errorf("remove %s: %w", f.data(), errChanged)
+	case ignoreMissing(err) != nil:
+		return fmt.Errorf("look at %s: %w", f.data(), err)
+	}
+	if d.broken == "" {
 		if err := s.remove(f); err != nil {
 			return err
 		}
 		r.Done = true
 		return nil
 	}
-	if err := s.quarantine(f, broken); err != nil {
+	if err := s.quarantine(f, d.broken); err != nil {
 		return fmt.Errorf("move %s to %s/: %w", f.data(), corruptDir, err)
 	}
 	r.Corrupt, r.Done = true, true

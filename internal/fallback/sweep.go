@@ -137,9 +137,14 @@ func (s *Spool) inspect(f stem, hold int) (*findings, error) {
 	if err != nil {
 		return nil, err
 	}
+	info, err := file.Stat()
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
 	found, err := inspect(file, s.lim, hold)
 	if err = errors.Join(err, file.Close()); err != nil {
 		return nil, err
 	}
+	found.file = info
 	return found, nil
 }

@@ -283,7 +283,7 @@ func (m *FS) Files(name string) []string {
 
 func (m *FS) node(mode fs.FileMode) *node {
 	m.ids++
-	return &node{info: fallback.Info{Mode: mode, Links: 1, Own: true, ID: [2]uint64{1, m.ids}}}
+	return &node{info: fallback.Info{Mode: mode, Links: 1, Own: true, ID: [2]uint64{1, m.ids}, Time: time.Unix(int64(m.ids), 0)}}
 }
 
 // place returns a directory and a name in it. The caller holds the lock.
