@@ -411,6 +411,25 @@ func TestParking_OffsetsMovedBack(t *testing.T) {
 	}
 }
 
+// TestParking_TopicMadeAgain makes the topic again: the replayer's offset is beyond its end, and all of its records wait.
+func TestParking_TopicMadeAgain(t *testing.T) {
+	t.Parallel()
+	m := &model{parking: []int{1, 2, 3}}
+	scan := scanned{m}
+	var k parking
+	for _, step := range []struct {
+		done, end int64
+		wait      int
+	}{{100, 2, 2}, {100, 3, 3}, {1, 3, 2}, {3, 3, 0}} {
+		if err := k.follow(t.Context(), scan, modelParking, map[int32]int64{0: step.done}, map[int32]int64{0: step.end}, 1<<20); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(k.snapshot().all); n != step.wait {
+			t.Errorf("%d records wait of %d with the offset %d, want %d", n, step.end, step.done, step.wait)
+		}
+	}
+}
+
 // scanned is a model in which nothing happens between two requests.
 type scanned struct{ *model }
 

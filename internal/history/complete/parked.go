@@ -55,7 +55,9 @@ func (k *parking) follow(ctx context.Context, log Log, topic string, done, ends 
 			delete(k.read, p)
 			delete(k.kept, p)
 		}
-		from[p] = max(k.read[p], min(done[p], end))
+		if from[p] = k.read[p]; done[p] <= end { // an offset beyond the end is from an earlier topic of this name
+			from[p] = max(from[p], done[p])
+		}
 		maps.DeleteFunc(k.kept[p], func(offset int64, _ []waiter) bool { return offset < done[p] && done[p] <= end })
 		for _, of := range k.kept[p] {
 			n += len(of)
