@@ -54,7 +54,8 @@
 //     A record that a program spools for a partition that it loses before the commit is not seen. Another program
 //     gives it a home as well. A file that somebody puts into a spool by hand is not seen either.
 //
-//   - A clock that jumps between two looks: older samples are dropped.
+//   - A clock that jumps between two looks: older samples are dropped. If it is set back, "complete until" moves back by as
+//     much, as the clock may have been ahead.
 //
 //   - A standby of Postgres may lack rows that have their home: then it is not known until when the answer is
 //     complete. A primary that was replaced and still answers is not recognized.

@@ -45,8 +45,8 @@ const mostSamples = 256
 // stalled is how long a partition with waiting records may make no progress before it counts as held.
 const stalled = 30 * time.Second
 
-// jump is how far the clock may differ from the monotonic one between two looks.
-const jump = time.Second
+// mostJump is how far the clock may differ from the monotonic one between two looks.
+const mostJump = time.Second
 
 // track follows the partitions over several looks. It is not safe for concurrent use.
 type track struct {
@@ -79,7 +79,7 @@ func newTrack(margin time.Duration) *track { return &track{margin: margin, numbe
 // look adds a look that began at a time. before has the committed offsets that were read before the ends.
 func (t *track) look(at time.Time, before map[place]int64, found map[place]seen) {
 	if !t.last.IsZero() && jumped(t.last, at) {
-		t.samples = nil
+		t.clockMoved(jump(t.last, at))
 	}
 	for i := range t.parts {
 		t.parts[i].there = false
@@ -127,10 +127,24 @@ func (t *track) waits() []Waits {
 	return all
 }
 
+// jump returns how much more time passed between two times by the wall clock than by the monotonic one.
+func jump(from, to time.Time) time.Duration {
+	return to.Round(0).Sub(from.Round(0)) - to.Sub(from)
+}
+
 // jumped reports whether the wall clock and the monotonic clock disagree about the time between.
 func jumped(from, to time.Time) bool {
-	by := to.Round(0).Sub(from.Round(0)) - to.Sub(from)
-	return by > jump || by < -jump
+	by := jump(from, to)
+	return by > mostJump || by < -mostJump
+}
+
+// clockMoved drops the samples of the clock before it moved. If it was set back, it may have been ahead when it said until when
+// all is stored. So that moves back as well.
+func (t *track) clockMoved(by time.Duration) {
+	t.samples = nil
+	if by < 0 && !t.until.IsZero() {
+		t.until = t.until.Add(by)
+	}
 }
 
 // update takes over what a look has read. cut is called if the log was cut.

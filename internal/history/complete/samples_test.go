@@ -203,3 +203,23 @@ func TestBegun_Told(t *testing.T) {
 		t.Error("several")
 	}
 }
+
+// A clock that was ahead for a while is set back: the time until which all is stored was by that clock.
+func TestTrack_ClockSetBack(t *testing.T) {
+	t.Parallel()
+	k := follow([2]int64{10, 10})
+	k.clockMoved(-time.Hour)
+	k.look(at(5), map[place]int64{{"logs", 0}: 10}, one(20, 10))
+	if want := at(0).Add(-time.Hour); !k.until.Equal(want) {
+		t.Errorf("something waits: complete until %v, want %v", k.until, want)
+	}
+	k.look(at(10), map[place]int64{{"logs", 0}: 10}, one(20, 20))
+	if !k.until.Equal(at(10)) {
+		t.Errorf("all is stored: complete until %v, want %v", k.until, at(10))
+	}
+	k = follow([2]int64{10, 10})
+	k.clockMoved(time.Hour)
+	if !k.until.Equal(at(0)) {
+		t.Errorf("the clock was behind: complete until %v, want %v", k.until, at(0))
+	}
+}
