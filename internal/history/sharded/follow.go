@@ -17,7 +17,8 @@ type mark struct {
 }
 
 // Follow implements [reader.Store]. The order is that of storing in each shard, and that of stored_at among them. Each
-// shard has its part of the limit, so that none waits for the backlog of another.
+// shard has its part of the limit, so that none waits for the backlog of another. If the question ends before every shard answered,
+// it returns what the others told, as their places do not tell it again.
 func (s *Store) Follow(ctx context.Context, f reader.Filter, t reader.Tail, limit int, payload bool) ([]reader.Decision, reader.Tail, error) {
 	before, ok := t.Mark.(*mark)
 	if !ok || len(before.tails) != len(s.shards) {
@@ -25,7 +26,7 @@ func (s *Store) Follow(ctx context.Context, f reader.Filter, t reader.Tail, limi
 	}
 	n := len(s.shards)
 	after := &mark{tails: slices.Clone(before.tails), turn: (before.turn + 1) % n}
-	parts, full := make([][]reader.Decision, n), make([]bool, n)
+	parts, full, lacks := make([][]reader.Decision, n), make([]bool, n), make([]error, n)
 	err := s.ask(ctx, func(ctx context.Context, i int, one reader.Store) error {
 		part := limit / n
 		if (i-before.turn+n)%n < limit%n {
@@ -35,17 +36,32 @@ func (s *Store) Follow(ctx context.Context, f reader.Filter, t reader.Tail, limi
 			return errNotAsked
 		}
 		found, tail, err := one.Follow(ctx, f, before.tails[i], max(part, 1), payload)
-		if err != nil {
+		if lacks[i] = err; err != nil {
 			return err
 		}
 		parts[i], after.tails[i], full[i] = s.named(i, found), tail, len(found) >= max(part, 1)
 		return nil
 	})
 	after.more = slices.Contains(full, true)
+	found := merge(parts)
+	if ctx.Err() != nil && len(found) > 0 {
+		err = s.lacked(lacks)
+	}
 	if !usable(err) {
 		return nil, t, err
 	}
-	return merge(parts), reader.Tail{Mark: after}, reader.Told(ctx, err)
+	return found, reader.Tail{Mark: after}, reader.Told(ctx, err)
+}
+
+// lacked names the shards with an error; nil: there is none.
+func (s *Store) lacked(errs []error) error {
+	var parts reader.Parts
+	for i, err := range errs {
+		if err != nil {
+			_ = parts.Pass(&reader.PartialError{Missed: []reader.Missed{{Shard: s.shards[i].Name, Err: err}}}) // it takes it
+		}
+	}
+	return parts.Err()
 }
 
 // places write a place of a follower as text.
