@@ -120,6 +120,7 @@ func (s *api) explain(ctx context.Context, c caller, in *whyInput) (*whyOutput, 
 	if unknown != "" {
 		x.Notes = append(x.Notes, unknown)
 	}
+	x.NoteOthers(d, all)
 	a.Shown(d)
 	s.read(c, "explain-decision", append([]reader.Decision{d}, neighbours(x)...), true)
 	return &whyOutput{Explained{Explanation: x, Incomplete: x.Incomplete, Elsewhere: elsewhereOf(a), Completeness: begun.End(complete.FactsOf(one, x.Incomplete || !a.Complete()))}}, d, nil

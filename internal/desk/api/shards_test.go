@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"docket/internal/desk/api"
 	"docket/internal/history/sharded"
@@ -69,6 +70,28 @@ func TestShards_AwayIsNamed(t *testing.T) {
 	}
 	if p, _ := asked(t, w, "/decisions?limit=100"); len(p.Decisions) != 15 {
 		t.Errorf("%d decisions of shard a", len(p.Decisions))
+	}
+}
+
+// An explanation is of one decision, and names the others with its id: with another time, or in another shard.
+func TestWhy_NamesOthersOfID(t *testing.T) {
+	t.Parallel()
+	w, a, b := newShardedWorld(t)
+	d := readertest.Decisions(31, noon)[30]
+	d.ID = "three-times"
+	a.Add(d)
+	b.Add(d)
+	d.Time = d.Time.Add(-time.Second)
+	b.Add(d)
+	for _, query := range []string{"", "?elsewhere=false"} {
+		var why api.Explained
+		w.ask(t, "auditor", http.MethodGet, "/decisions/"+d.ID+"/why"+query, "").into(t, &why)
+		others := slices.DeleteFunc(why.Notes, func(note string) bool {
+			return !strings.HasPrefix(note, "another stored decision has this id: ")
+		})
+		if len(others) != 2 {
+			t.Errorf("%s: the others are %q", query, others)
+		}
 	}
 }
 

@@ -274,7 +274,30 @@ func (fd finder) stored(ctx context.Context, id, flag string, at time.Time, with
 	}
 	fd.Tell("%s: %s have the id %s; select one with %s:\n", fd.Program, term.Counted(int64(len(all)), "decision"), term.Brief(all[0].ID), flag)
 	for _, d := range all {
-		fd.Tell("  %s %s  %s\n", flag, escape.Instant(d.Time), d.Verdict)
+		fd.Tell("  %s %s  %s%s\n", flag, escape.Instant(d.Time), d.Verdict, inShard(&d))
 	}
 	return reader.Decision{}, nil, frame.Exit(1)
+}
+
+// inShard names the shard of a decision, after a comma; empty: there is one database alone.
+func inShard(d *reader.Decision) string {
+	if d.Shard == "" {
+		return ""
+	}
+	return ", shard " + term.Brief(d.Shard)
+}
+
+// apart says how several decisions of an id differ, after a comma.
+func apart(all []reader.Decision) string {
+	times := map[int64]bool{}
+	for i := range all {
+		times[all[i].Time.UnixMicro()] = true
+	}
+	switch len(times) {
+	case len(all):
+		return ", with different timestamps"
+	case 1:
+		return ", in different shards"
+	}
+	return ", with different timestamps or in different shards"
 }

@@ -344,7 +344,7 @@ func (l *search) one(ctx context.Context, id string) error {
 		l.jsonOfID(all, a, edits, said)
 	default:
 		if len(all) > 1 {
-			l.Say("%s have this id, with different timestamps; oldest first.\n\n", term.Counted(int64(len(all)), "decision"))
+			l.Say("%s have this id%s; oldest first.\n\n", term.Counted(int64(len(all)), "decision"), apart(all))
 		}
 		for i, d := range all {
 			if i > 0 {

@@ -96,6 +96,7 @@ func (wy *why) explain(ctx context.Context, id string, at time.Time, q reader.Qu
 	if err = wy.parts.Pass(err); err != nil {
 		return fmt.Errorf("explain %s: %w", term.Brief(d.ID), err)
 	}
+	x.NoteOthers(d, a.Rows)
 	said := wy.ended(begun, complete.FactsOf(one, x.Incomplete || !a.Complete()))
 	if wy.AsJSON {
 		out := jsonWhy{Explanation: x, Edits: edits, jsonElsewhere: elsewhereOf(a), Completeness: said, jsonPartial: wy.partial()}
