@@ -26,7 +26,9 @@ func (l *Look) allShards(ctx context.Context, ids []string) (all []Answer, read 
 	for n, id := range ids {
 		all[n] = Answer{ID: id, At: answers[0][n].At, Whole: true}
 		for i, s := range l.Shards {
-			all[n].add(s, &answers[i][n])
+			of := &answers[i][n]
+			of.Found = slices.DeleteFunc(of.Found, func(f Found) bool { return f.Where == Spooled && l.tellerOf(f.To) != i })
+			all[n].add(s, of)
 		}
 		all[n].near()
 	}
@@ -36,12 +38,18 @@ func (l *Look) allShards(ctx context.Context, ids []string) (all []Answer, read 
 	return all, read
 }
 
+// tellerOf returns the shard that tells of spooled records for a topic. The spools of a host have records of several shards, and
+// each shard reads them. It is the shard that has the topic, and the first one if none has it: its shard may be gone.
+func (l *Look) tellerOf(topic string) int {
+	return max(slices.IndexFunc(l.Shards, func(s ShardLook) bool {
+		set := s.Look.Settings
+		return slices.Contains([]string{set.KafkaParkingTopic, set.KafkaDLQTopic, set.KafkaParkingDLQTopic}, topic)
+	}), 0)
+}
+
 // add joins the answer of a shard.
 func (a *Answer) add(s ShardLook, of *Answer) {
-	shard, set := s.Name, s.Look.Settings
-	// The spools of a host have records of several shards. Each is told by the shard whose topic it goes to.
-	own := []string{set.KafkaParkingTopic, set.KafkaDLQTopic, set.KafkaParkingDLQTopic}
-	found := slices.DeleteFunc(slices.Clone(of.Found), func(f Found) bool { return f.Where == Spooled && !slices.Contains(own, f.To) })
+	shard := s.Name
 	for _, d := range of.Rows {
 		d.Shard = shard
 		a.Rows = append(a.Rows, d)
@@ -52,7 +60,7 @@ func (a *Answer) add(s ShardLook, of *Answer) {
 	}
 	a.Letters, a.MoreLetters = append(a.Letters, of.Letters...), a.MoreLetters+of.MoreLetters
 	a.shorten()
-	a.Found = append(a.Found, found...)
+	a.Found = append(a.Found, of.Found...)
 	if a.More = a.More || of.More || len(a.Found) > mostFound; len(a.Found) > mostFound {
 		a.Found = a.Found[:mostFound]
 	}

@@ -68,6 +68,23 @@ func TestFind_SpoolOfShards(t *testing.T) {
 	}
 }
 
+// A spool can have records for a topic of no shard, as of a shard that is gone. The first shard tells of them.
+func TestFind_SpoolOfAGoneShard(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.spool("1700000000_a_1.jsonl.gz", spooled(t, "parking-of-before", log("d-1", "")))
+	var shards []ShardLook
+	for _, name := range []string{"a", "b"} {
+		one := w.look()
+		one.Settings.KafkaParkingTopic, one.Settings.KafkaDLQTopic, one.Settings.KafkaParkingDLQTopic = "parking-"+name, "dlq-"+name, "parking-dlq-"+name
+		shards = append(shards, ShardLook{name, one})
+	}
+	got := (&Look{Shards: shards}).Find(t.Context(), "d-1")
+	if len(got.Found) != 1 || got.Found[0].Where != Spooled || got.Found[0].To != "parking-of-before" {
+		t.Errorf("found %+v", got.Found)
+	}
+}
+
 // An id that a shard has is whole. So the archived days of another shard, which need a whole id, leave no gap.
 func TestFind_WholeIDInShards(t *testing.T) {
 	t.Parallel()
