@@ -87,7 +87,7 @@ func (f *bent) Open(name string) (fallback.File, error) {
 	return f.FS.Open("other")
 }
 
-// A large file is read once to be judged and once to be published. What the disk gave otherwise the second time was not judged.
+// A large file is read once to be judged and once to be published. Bytes that the disk gave otherwise the second time were not judged.
 func TestRecover_ReadOtherwiseTheSecondTime(t *testing.T) {
 	t.Parallel()
 	m := &bent{FS: fstest.New()}
