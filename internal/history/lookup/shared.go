@@ -120,13 +120,18 @@ func (s *Shared) Find(ctx context.Context, id string) (Answer, error) {
 		case a := <-me.done:
 			return a, nil
 		case s.turn <- struct{}{}:
-			if len(me.done) == 0 {
-				s.scan(ctx)
-			}
-			<-s.turn
+			s.turned(ctx, me)
 		case <-ctx.Done():
 			return Answer{}, ctx.Err()
 		}
+	}
+}
+
+// turned scans, unless another scan had the answer, and ends the turn: after a panic, too, or each later question would wait for ever.
+func (s *Shared) turned(ctx context.Context, me *asker) {
+	defer func() { <-s.turn }()
+	if len(me.done) == 0 {
+		s.scan(ctx)
 	}
 }
 
@@ -156,8 +161,16 @@ func (s *Shared) scan(ctx context.Context) {
 		}
 		by[a.id] = append(by[a.id], a)
 	}
-	began := time.Now()
+	began, looked := time.Now(), false
+	defer func() {
+		for _, a := range all {
+			if !looked { // it ends in a panic, and nobody else answers them
+				a.done <- Answer{ID: a.id, At: began, NotLooked: []Gap{{Name: "every place", Why: "the look-up failed: see the log of the desk"}}, Whole: true}
+			}
+		}
+	}()
 	answers, read := s.look(context.WithoutCancel(ctx), ids)
+	looked = true
 	for _, answer := range answers {
 		for _, a := range by[answer.ID] {
 			a.done <- answer
