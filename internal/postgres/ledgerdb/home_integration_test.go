@@ -4,9 +4,11 @@ package ledgerdb_test
 
 import (
 	"testing"
+	"time"
 
 	"docket/internal/desk/ledger"
 	"docket/internal/postgres/ledgerdb"
+	"docket/internal/record/envelope"
 )
 
 // A letter that a trigger of somebody else's swallows has no home: its offset must not be committed.
@@ -23,6 +25,31 @@ func TestEnter_SwallowedLetter(t *testing.T) {
 	d.Exec(t, `DROP TRIGGER odd ON dead_letters`)
 	n = d.Entered(one, two, three)
 	same(t, []int{n.New, n.Known}, []int{2, 1})
+}
+
+// A refusal without a place that comes again after its removal is a new letter, and the removed one is no home for it.
+func TestEnter_SwallowedSameRefusalLater(t *testing.T) {
+	t.Parallel()
+	d := newLedger(t)
+	l := letter(1, one)
+	l.Origin.Partition, l.Origin.Offset, l.Origin.Index = envelope.NoPlace, envelope.NoPlace, envelope.NoIndex
+	l.ID = envelope.ID(l.Origin, l.Value)
+	d.Entered(l)
+	if _, err := d.Resolve(t.Context(), []string{l.ID}, ann); err != nil {
+		t.Fatal(err)
+	}
+	d.Shelved()
+	if n, err := d.Remove(t.Context(), time.Now().Add(time.Hour), 10, ann); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	d.Exec(t, `CREATE FUNCTION odd() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
+		CREATE TRIGGER odd BEFORE INSERT ON dead_letters FOR EACH ROW EXECUTE FUNCTION odd()`)
+	if n := d.Entered(l); n.Known != 1 {
+		t.Errorf("what was read again: %+v", n)
+	}
+	l.Found.Offset, l.Found.Stamp = l.Found.Offset+1, time.Now().Add(time.Minute)
+	n, err := d.Enter(t.Context(), []ledger.Letter{l}, atMost, ann)
+	wantCode(t, n, err, "config")
 }
 
 // Kafka's offset is committed after the letter, so a crash of the server must not take it back.

@@ -140,9 +140,10 @@ const enterSQL = `INSERT INTO dead_letters (dead_letter_id, group_id, path, deci
 	ORDER BY n.id
 	ON CONFLICT (dead_letter_id) DO NOTHING`
 
-// unheldSQL says whether any of these letters is not in the ledger, and was not removed from it either.
-const unheldSQL = `SELECT EXISTS (SELECT FROM unnest($1::text[]) AS id WHERE NOT EXISTS (SELECT FROM dead_letters d WHERE d.dead_letter_id = id)
-	AND NOT EXISTS (SELECT FROM dead_letter_audit a WHERE a.dead_letter_id = id AND a.act = 'removed'))`
+// unheldSQL says whether any of these letters is not in the ledger, and was not removed from it either, as enterSQL has it.
+const unheldSQL = `SELECT EXISTS (SELECT FROM unnest($1::text[], $2::int[], $3::timestamptz[]) AS n(id, origin_partition, found_at)
+	WHERE NOT EXISTS (SELECT FROM dead_letters d WHERE d.dead_letter_id = n.id)
+	AND NOT EXISTS (SELECT FROM dead_letter_audit a WHERE a.dead_letter_id = n.id AND a.act = 'removed' AND (n.origin_partition <> -1 OR a.at >= n.found_at)))`
 
 // insertLetters says how many were not there. Of those that it did not insert the ledger must know each: a trigger of somebody else's
 // can swallow a row without an error.
@@ -175,12 +176,12 @@ func insertLetters(ctx context.Context, tx pgx.Tx, letters []entering, groups ma
 
 // allHeld is an error where a letter is neither in the ledger nor in its audit as removed.
 func allHeld(ctx context.Context, tx pgx.Tx, letters []entering) error {
-	ids := make([]string, len(letters))
+	ids, partitions, found := make([]string, len(letters)), make([]int32, len(letters)), make([]time.Time, len(letters))
 	for i := range letters {
-		ids[i] = letters[i].ID
+		ids[i], partitions[i], found[i] = letters[i].ID, letters[i].Origin.Partition, inRange(letters[i].Found.Stamp)
 	}
 	var unheld bool
-	err := tx.QueryRow(ctx, unheldSQL, ids).Scan(&unheld)
+	err := tx.QueryRow(ctx, unheldSQL, ids, partitions, found).Scan(&unheld)
 	if err == nil && unheld {
 		err = swallowed("a dead letter was neither entered nor refused: a trigger on dead_letters swallows it")
 	}
