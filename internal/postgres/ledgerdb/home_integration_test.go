@@ -27,7 +27,7 @@ func TestEnter_SwallowedLetter(t *testing.T) {
 	same(t, []int{n.New, n.Known}, []int{2, 1})
 }
 
-// A refusal without a place that comes again after its removal is a new letter, and the removed one is no home for it.
+// A refusal without a place that comes again after its removal is a new letter, and the removed one does not count as its home.
 func TestEnter_SwallowedSameRefusalLater(t *testing.T) {
 	t.Parallel()
 	d := newLedger(t)
