@@ -59,7 +59,7 @@ var refusals = map[reason]struct {
 	reasonContentType:   {http.StatusUnsupportedMediaType, never, "send Content-Type: application/json, as OPA does; application/x-ndjson is taken, too"},
 	reasonEncoding:      {http.StatusUnsupportedMediaType, never, "send the upload plain or with Content-Encoding: gzip"},
 	reasonUploads:       {http.StatusTooManyRequests, later, "the limit of concurrent uploads, DOCKET_COLLECTOR_UPLOADS, is reached; send the upload again"},
-	reasonMemory:        {http.StatusTooManyRequests, later, "concurrent uploads use all of DOCKET_COLLECTOR_MEMORY, or those of this client a quarter of it while another one waits; send the upload again"},
+	reasonMemory:        {http.StatusTooManyRequests, later, "concurrent uploads use all of DOCKET_COLLECTOR_MEMORY, or the uploads of this client have a quarter of it while another client waits; send the upload again"},
 	reasonMemorySize:    {http.StatusRequestEntityTooLarge, never, "the upload alone does not fit into DOCKET_COLLECTOR_MEMORY: raise it, or lower reporting.upload_size_limit_bytes of OPA's decision_logs"},
 	reasonUploadBytes:   {http.StatusRequestEntityTooLarge, never, "the upload is larger than DOCKET_COLLECTOR_UPLOAD_BYTES: raise it, or lower reporting.upload_size_limit_bytes of OPA's decision_logs"},
 	reasonInflatedBytes: {http.StatusRequestEntityTooLarge, never, "after gunzip the upload is larger than DOCKET_COLLECTOR_INFLATED_BYTES: raise it, or lower reporting.upload_size_limit_bytes of OPA's decision_logs"},

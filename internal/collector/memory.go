@@ -25,8 +25,8 @@ func (b *budget) take(n int64) bool {
 	}
 }
 
-// share is what one upload has of the budget. The uploads of a client that have a quarter of it together get no more while another
-// client was refused some. One upload alone may have all.
+// share is what one upload has of the budget. The uploads of a client may have a quarter of it together, for the time [waits] after
+// another client was refused some. One upload alone may have all.
 type share struct {
 	*budget
 	held   int64
@@ -49,13 +49,13 @@ func (s *share) take(n int64) *refusal {
 	case s.held+n > s.most:
 		return refuse(reasonMemorySize, 0) // alone it would not fit either
 	}
-	if n > s.most-s.used.Load() {
+	if n > s.most-s.used.Load() { // else its own uploads have too much
 		s.places.hunger(s.name, s.now())
 	}
 	return refuse(reasonMemory, 0)
 }
 
-// try takes n bytes more where it may. Nobody learns if it may not.
+// try takes n bytes more, if it may. It does not note that the client waits for memory.
 func (s *share) try(n int64) bool {
 	if s.beyond(n) || !s.budget.take(n) {
 		return false
@@ -72,9 +72,6 @@ func (s *share) beyond(n int64) bool {
 }
 
 func (s *share) give(n int64) {
-	if n == 0 {
-		return // also before join
-	}
 	s.held -= n
 	s.client.memory.Add(-n)
 	s.used.Add(-n)

@@ -163,10 +163,11 @@ func (s *Shared) scan(ctx context.Context) {
 	}
 	began, looked := time.Now(), false
 	defer func() {
-		for _, a := range all {
-			if !looked { // it ends in a panic, and nobody else answers them
-				a.done <- Answer{ID: a.id, At: began, NotLooked: []Gap{{Name: "every place", Why: "the look-up failed: see the log of the desk"}}, Whole: true}
-			}
+		if looked {
+			return
+		}
+		for _, a := range all { // it ends in a panic, and nobody else answers them
+			a.done <- Answer{ID: a.id, At: began, NotLooked: []Gap{{Name: "every place", Why: "the look-up failed: see the log of the desk"}}, Whole: true}
 		}
 	}()
 	answers, read := s.look(context.WithoutCancel(ctx), ids)

@@ -25,7 +25,7 @@ func TestShared_FindAfterPanic(t *testing.T) {
 	ended := make(chan any, 1)
 	go func() {
 		defer func() { ended <- recover() }()
-		_, _ = s.Find(t.Context(), "a")
+		_, _ = s.Find(t.Context(), "a") // it panics
 	}()
 	if fault := <-ended; fault == nil {
 		t.Error("the panic is gone")

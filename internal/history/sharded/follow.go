@@ -58,7 +58,7 @@ func (s *Store) lacked(errs []error) error {
 	var parts reader.Parts
 	for i, err := range errs {
 		if err != nil {
-			_ = parts.Pass(&reader.PartialError{Missed: []reader.Missed{{Shard: s.shards[i].Name, Err: err}}}) // it takes it
+			_ = parts.Pass(&reader.PartialError{Missed: []reader.Missed{{Shard: s.shards[i].Name, Err: err}}}) // it keeps a PartialError, and returns nil
 		}
 	}
 	return parts.Err()

@@ -49,7 +49,7 @@ func TestHoldings_OfADayThatLeaves(t *testing.T) {
 		}
 		return "", archive.CalendarDay{}
 	}
-	// The server lets go of a lock a moment after its session was closed. So what a state lacks is waited for.
+	// The server lets go of a lock a moment after its session was closed. So the state is waited for.
 	want := func(want archive.DayState) {
 		t.Helper()
 		got, d := state()
