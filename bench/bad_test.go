@@ -46,7 +46,7 @@ func (b *bench) bad(ctx context.Context) error {
 	if err := b.rounds(b.Rounds, act(clean, 0, 0), act(spoilt, threePercent, refused)); err != nil {
 		return err
 	}
-	b.judge("3 % bad rows, against the clean rate", Between(b.runs[spoilt], b.runs[clean], Rates), AtLeast(0.8), "",
+	b.judge("3 % bad rows, against the clean rate", Between(b.runs[spoilt], b.runs[clean], Rates), AtLeast(0.85), "",
 		fmt.Sprintf("%d of %d refused by a CHECK", refused, t.decisions))
 	return b.batches(ctx)
 }

@@ -51,7 +51,7 @@ func (b *bench) long(ctx context.Context) error {
 	if _, err := b.measure(ctx, name, func(ctx context.Context) (Run, error) { return b.drained(ctx, load{topic: t}) }); err != nil {
 		return err
 	}
-	b.judge(fmt.Sprintf("peak memory over %d decisions, MiB", t.decisions), Over(b.runs[name], func(r Run) float64 { return float64(r.Peak) / (1 << 20) }), AtMost(160), "%.0f", "once")
+	b.judge(fmt.Sprintf("peak memory over %d decisions, MiB", t.decisions), Over(b.runs[name], func(r Run) float64 { return float64(r.Peak) / (1 << 20) }), AtMost(128), "%.0f", "once")
 	b.judge(fmt.Sprintf("peak memory over %d decisions against %d", t.decisions, b.N), Between(b.runs[name], b.runs[drainName], func(long, short Run) float64 {
 		return float64(long.Peak) / float64(short.Peak)
 	}), nil, "", "1.00 is flat")

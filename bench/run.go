@@ -45,6 +45,11 @@ func (r Run) Rate() float64 { return float64(r.counted()) / r.Took.Seconds() }
 // WorkerCPU is processor seconds of the worker for a million decisions.
 func (r Run) WorkerCPU() float64 { return r.Worker.Seconds() / float64(r.counted()) * 1e6 }
 
+// AllCPU is processor seconds of worker, Postgres and Kafka for a million decisions.
+func (r Run) AllCPU() float64 {
+	return (r.Worker + r.Postgres + r.Kafka).Seconds() / float64(r.counted()) * 1e6
+}
+
 // UploadTime is the mean of how long an uploader waited for its answer, in milliseconds.
 func (r Run) UploadTime() float64 {
 	return r.Took.Seconds() * 1000 * float64(r.Uploaders) / float64(r.Uploads)
