@@ -57,7 +57,8 @@ type Archiving struct {
 	note   *nightly.Note // nil: not read yet
 	text   string        // of the note as it was kept last
 	kept   time.Time
-	failed int // rounds with a failure in a row
+	failed int  // rounds with a failure in a row
+	unaged bool // the last try to change storage classes failed
 }
 
 // The duty of the archive, and its pauses.
@@ -124,7 +125,10 @@ func (a *Archiving) mine(ctx context.Context) (bool, error) {
 	mine, err := a.duties.Duty(ctx, archiveDuty, a.cfg.Holder, 0, archiveLease)
 	if !mine || err != nil {
 		a.until, a.note, a.next = time.Time{}, nil, time.Time{}
-		a.cfg.Metrics.idle()
+		if err == nil { // an error says nothing of another desk
+			a.unaged = false
+			a.cfg.Metrics.idle()
+		}
 		return false, err
 	}
 	a.until = now.Add(archiveLease)

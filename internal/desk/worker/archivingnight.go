@@ -155,7 +155,7 @@ func (n *night) counted(due []archive.Held) {
 		}
 	}
 	n.note.Forget(func(r nightly.Result) bool { return r.Table == archive.LettersName || days[r.Day] })
-	n.cfg.Metrics.looked(n.note, false)
+	n.cfg.Metrics.looked(n.note, n.unaged)
 }
 
 // pass tries each day once, then the dead letters, then the storage classes.
@@ -225,6 +225,7 @@ func (n *night) age(ctx context.Context) error {
 	if stop := (*pausedError)(nil); errors.As(err, &stop) || ctx.Err() != nil {
 		return err
 	}
+	n.unaged = err != nil
 	if err != nil {
 		n.note.Aged = files
 		n.tellAging(err)
@@ -263,7 +264,7 @@ func (n *night) ended(ctx context.Context, r nightly.Result, err error) error {
 	}
 	n.note.Add(r)
 	n.cfg.Metrics.ended(r)
-	n.cfg.Metrics.looked(n.note, false)
+	n.cfg.Metrics.looked(n.note, n.unaged)
 	switch {
 	case err == nil:
 		n.log.Info().Str("table", r.Table).Str("day", r.Day).Str("archive", r.Archive).Int64("rows", r.Rows).Int64("bytes", r.Bytes).Msg("day archived")
@@ -295,7 +296,7 @@ func (n *night) conclude(ctx context.Context, err error, due int) error {
 	switch {
 	case paused && stop == errDutyLost:
 		return nil // the other desk has the note
-	case paused && due == 0 && failing == 0:
+	case paused && due == 0 && failing == 0 && !n.unaged:
 		return n.plan(ctx, nightly.Idle, "", "")
 	case paused && stop == errHoursOver:
 		return n.plan(ctx, nightly.Waiting, stop.why, "they begin at "+n.cfg.Hours.Next(time.Now()).UTC().Format("2006-01-02 15:04Z"))
