@@ -2,7 +2,9 @@ package kafka
 
 import (
 	"errors"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -93,10 +95,17 @@ func (s *clientFaults) first() *FaultError {
 			return f
 		}
 	}
-	for _, f := range s.commit {
-		return f
-	}
 	return nil
+}
+
+// commits returns the faults of commits, in the order of their partitions.
+func (s *clientFaults) commits() (all []*FaultError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range slices.Sorted(maps.Keys(s.commit)) {
+		all = append(all, s.commit[p])
+	}
+	return all
 }
 
 // logFault logs when a fault changes, not each time that it is found again.

@@ -301,21 +301,32 @@ func (s *Source) Joined() bool {
 	return sess.joined && sess.broken == nil && !sess.stopping
 }
 
-// Fault returns the lasting reason why nothing, or not every partition, can be read; nil if there is none. It is a
-// [*FaultError].
+// Fault returns the first of Faults; nil if there is none.
 func (s *Source) Fault() error {
-	if f := s.faults.first(); f != nil {
-		return f
-	}
-	for _, a := range s.assignments() {
-		if f := a.fault(); f != nil {
-			return f
-		}
-	}
-	if f := s.faults.of(faultUnowned); f != nil {
+	for _, f := range s.Faults() {
 		return f
 	}
 	return nil
+}
+
+// Faults returns the lasting reasons why nothing, or not every partition, can be read. Each is a [*FaultError]. One that
+// concerns all partitions hides those of single ones.
+func (s *Source) Faults() (all []error) {
+	if f := s.faults.first(); f != nil {
+		return []error{f}
+	}
+	for _, f := range s.faults.commits() {
+		all = append(all, f)
+	}
+	for _, a := range s.assignments() {
+		if f := a.fault(); f != nil {
+			all = append(all, f)
+		}
+	}
+	if f := s.faults.of(faultUnowned); f != nil {
+		all = append(all, f)
+	}
+	return all
 }
 
 // PartitionLag says how far a partition is behind.

@@ -44,19 +44,26 @@ func reasons() []string {
 	return all
 }
 
-// Faults turns a source's fault into a hold for as long as it lasts. The source writes the log lines.
+// Faults turns each fault of a source into a hold for as long as it lasts. The source writes the log lines.
 type Faults struct {
 	source interface{ Fault() error }
 	holds  *telemetry.Holding
 
 	mu      sync.Mutex
-	current pipeline.Hold
-	release func()
+	current map[faulty]func() // releases the hold
 }
 
-// NewFaults looks after a source, whose standing reason why something cannot be read is its Fault.
+// faulty is a hold and its partition. The topic is empty if it concerns no partition.
+type faulty struct {
+	pipeline.Hold
+	topic     string
+	partition int32
+}
+
+// NewFaults looks after a source, whose standing reason why something cannot be read is its Fault. A source with a method
+// Faults has several.
 func NewFaults(source interface{ Fault() error }, holds *telemetry.Holding) *Faults {
-	return &Faults{source: source, holds: holds}
+	return &Faults{source: source, holds: holds, current: map[faulty]func(){}}
 }
 
 const faultsEvery = time.Second
@@ -76,22 +83,35 @@ func (f *Faults) Run(ctx context.Context) {
 	}
 }
 
-// Look brings the hold up to date; whoever is asked about holds looks first.
-func (f *Faults) Look() { f.change(f.source.Fault()) }
-
-func (f *Faults) change(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	topic, partition, now := explain(err)
-	if now == f.current {
+// Look brings the holds up to date; whoever is asked about holds looks first.
+func (f *Faults) Look() {
+	if several, ok := f.source.(interface{ Faults() []error }); ok {
+		f.change(several.Faults())
 		return
 	}
-	if f.release != nil {
-		f.release()
-		f.release = nil
+	f.change([]error{f.source.Fault()})
+}
+
+func (f *Faults) change(errs []error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := map[faulty]bool{}
+	for _, err := range errs {
+		topic, partition, h := explain(err)
+		if h == (pipeline.Hold{}) {
+			continue
+		}
+		one := faulty{h, topic, partition}
+		now[one] = true
+		if f.current[one] == nil {
+			f.current[one] = f.holds.Marked(topic, partition, h)
+		}
 	}
-	if f.current = now; now != (pipeline.Hold{}) {
-		f.release = f.holds.Marked(topic, partition, now)
+	for one, release := range f.current {
+		if !now[one] {
+			release()
+			delete(f.current, one)
+		}
 	}
 }
 
