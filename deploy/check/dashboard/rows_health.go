@@ -69,11 +69,12 @@ func spoolAndParking() row {
 			queries: []query{{expr: named("docket_spool_oldest_seconds" + selected), legend: "{{program}} {{instance}}"}},
 		},
 		{
-			title: "Spool: drained a second, too large", kind: "timeseries", w: 5, h: 7, unit: "short",
-			about: "Drained: spooled records that went on to their topic. Too large: those that the broker refuses even with the least headers; raise max.message.bytes of the topic. Normal: both 0.",
+			title: "Spool: drained a second, too large, broken", kind: "timeseries", w: 5, h: 7, unit: "short",
+			about: "Drained: spooled records that went on to their topic. Too large: those that the broker refuses even with the least headers; raise max.message.bytes of the topic. Broken: files that were moved to corrupt/ in the time shown. Normal: all 0.",
 			queries: []query{
 				{expr: "sum(" + rate("docket_spool_recovered_records_total") + ")", legend: "drained"},
 				{expr: "sum(docket_spool_oversize_records" + selected + ")", legend: "too large, waiting"},
+				{expr: "sum(increase(docket_spool_corrupt_files_total" + selected + "[$__range]))", legend: "broken files"},
 			},
 		},
 		{

@@ -419,7 +419,7 @@ var contractMetrics = []string{
 	"docket_records_total", "docket_decode_failures_total", "docket_store_retries_total", "docket_batch_duration_seconds", "docket_batch_records",
 	"docket_bisect_probes_total", "docket_publish_failures_total", "docket_hold", "docket_unaccounted_records", "docket_end_to_end_seconds",
 	"docket_spool_files", "docket_spool_bytes", "docket_spool_max_bytes", "docket_spool_oversize_records", "docket_spool_oldest_seconds", "docket_spool_recovered_records_total",
-	"docket_spool_dropped_records_total", "docket_parking_waiting", "docket_store_duration_seconds", "docket_assigned_partitions",
+	"docket_spool_dropped_records_total", "docket_spool_corrupt_files_total", "docket_parking_waiting", "docket_store_duration_seconds", "docket_assigned_partitions",
 	"docket_last_commit_timestamp_seconds", "docket_build_info", "go_goroutines", "process_open_fds",
 }
 

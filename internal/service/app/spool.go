@@ -75,6 +75,6 @@ func (s *spool) Stats() telemetry.Spool {
 	st := s.spool.Stats()
 	return telemetry.Spool{
 		Files: st.Files, Bytes: st.Bytes, Oldest: st.Oldest, Oversize: int64(st.OversizeRecords),
-		Recovered: int64(st.RecoveredRecords), Dropped: int64(st.DroppedRecords), MaxBytes: s.spool.MaxBytes(),
+		Recovered: int64(st.RecoveredRecords), Dropped: int64(st.DroppedRecords), Corrupt: int64(st.CorruptFiles), MaxBytes: s.spool.MaxBytes(),
 	}
 }

@@ -2,6 +2,8 @@ package app
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -86,6 +88,33 @@ func TestSpool_Oversize(t *testing.T) {
 		}
 	}
 	if st := s.Stats(); st.Files != 2 || st.Oversize != 1 || st.MaxBytes != 1<<30 {
+		t.Errorf("%+v", st)
+	}
+}
+
+// A broken file is counted, as nobody reads the log of a disk that begins to fail.
+func TestSpool_BrokenFileCounted(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s, err := openSpool(settings(t, config.Consumer, "DOCKET_SPOOL_DIR="+dir), Options{Instance: "test"}, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.spool.Close()
+	if err := s.Append(t.Context(), []*kgo.Record{{Topic: "decision-logs-dlq", Value: []byte("v")}}, false); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl.gz"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	if err := os.Truncate(files[0], 20); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.spool.Recover(t.Context(), notingPublisher{make(chan time.Time, 1)}); err != nil {
+		t.Fatal(err)
+	}
+	if st := s.Stats(); st.Corrupt != 1 || st.Files != 0 {
 		t.Errorf("%+v", st)
 	}
 }

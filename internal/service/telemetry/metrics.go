@@ -25,6 +25,7 @@ type Spool struct {
 	Files, Bytes, Oversize int64
 	Oldest                 time.Time // of what is held; zero where nothing is
 	Recovered, Dropped     int64     // records, since the start
+	Corrupt                int64     // files that were set aside as broken, since the start
 	MaxBytes               int64     // the limit of Bytes
 }
 
@@ -185,12 +186,13 @@ var (
 	oldestDesc    = prometheus.NewDesc("docket_spool_oldest_seconds", "Age of the oldest spooled file; 0 where there is none.", nil, nil)
 	recoveredDesc = prometheus.NewDesc("docket_spool_recovered_records_total", "Spooled records that went on to their topic.", nil, nil)
 	droppedDesc   = prometheus.NewDesc("docket_spool_dropped_records_total", "Spooled records that were evicted: data loss.", nil, nil)
+	corruptDesc   = prometheus.NewDesc("docket_spool_corrupt_files_total", "Spool files that were broken and set aside. Records that cannot be read in them have no other home.", nil, nil)
 	waitingDesc   = prometheus.NewDesc("docket_parking_waiting", "Parked records that were read and are not due.", nil, nil)
 )
 
 func (o outside) Describe(ch chan<- *prometheus.Desc) {
 	lanes := o.cfg.Lanes
-	for _, d := range []*prometheus.Desc{lanes.desc(lagName, lagHelp), lanes.desc(oldestName, oldestHelp), assignedDesc, lastCommitDesc, retentionDesc, filesDesc, bytesDesc, maxBytesDesc, oversizeDesc, oldestDesc, recoveredDesc, droppedDesc, waitingDesc} {
+	for _, d := range []*prometheus.Desc{lanes.desc(lagName, lagHelp), lanes.desc(oldestName, oldestHelp), assignedDesc, lastCommitDesc, retentionDesc, filesDesc, bytesDesc, maxBytesDesc, oversizeDesc, oldestDesc, recoveredDesc, droppedDesc, corruptDesc, waitingDesc} {
 		ch <- d
 	}
 }
@@ -221,4 +223,5 @@ func (o outside) Collect(ch chan<- prometheus.Metric) {
 	gauge(waitingDesc, float64(waiting))
 	ch <- prometheus.MustNewConstMetric(recoveredDesc, prometheus.CounterValue, float64(s.Recovered))
 	ch <- prometheus.MustNewConstMetric(droppedDesc, prometheus.CounterValue, float64(s.Dropped))
+	ch <- prometheus.MustNewConstMetric(corruptDesc, prometheus.CounterValue, float64(s.Corrupt))
 }

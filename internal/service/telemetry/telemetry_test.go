@@ -119,7 +119,7 @@ func TestMetrics_ZeroFromTheStart(t *testing.T) {
 		`docket_hold{reason="no_home"}`: 0, `docket_hold{reason="migration"}`: 0,
 		`docket_unaccounted_records`: 0, `docket_end_to_end_seconds`: 0,
 		`docket_spool_files`: 0, `docket_spool_bytes`: 0, `docket_spool_max_bytes`: 0, `docket_spool_oversize_records`: 0, `docket_spool_oldest_seconds`: 0,
-		`docket_spool_recovered_records_total`: 0, `docket_spool_dropped_records_total`: 0, `docket_parking_waiting`: 0,
+		`docket_spool_recovered_records_total`: 0, `docket_spool_dropped_records_total`: 0, `docket_spool_corrupt_files_total`: 0, `docket_parking_waiting`: 0,
 		`docket_store_duration_seconds{result="stored"}`: 0, `docket_store_duration_seconds{result="failed"}`: 0,
 		`docket_assigned_partitions`: 0, `docket_last_commit_timestamp_seconds`: 0,
 	})
@@ -280,13 +280,13 @@ func TestLines_SpoolAndParking(t *testing.T) {
 	var b *bundle
 	b = setup(t, Config{
 		Spool: func() Spool {
-			return Spool{Files: 3, Bytes: 400, Oversize: 2, Oldest: b.now.Add(-90 * time.Second), Recovered: 7, Dropped: 1, MaxBytes: 1000}
+			return Spool{Files: 3, Bytes: 400, Oversize: 2, Oldest: b.now.Add(-90 * time.Second), Recovered: 7, Dropped: 1, Corrupt: 4, MaxBytes: 1000}
 		},
 		Waiting: func() int { return 12 },
 	})
 	b.want(map[string]float64{
 		`docket_spool_files`: 3, `docket_spool_bytes`: 400, `docket_spool_max_bytes`: 1000, `docket_spool_oversize_records`: 2, `docket_spool_oldest_seconds`: 90,
-		`docket_spool_recovered_records_total`: 7, `docket_spool_dropped_records_total`: 1, `docket_parking_waiting`: 12,
+		`docket_spool_recovered_records_total`: 7, `docket_spool_dropped_records_total`: 1, `docket_spool_corrupt_files_total`: 4, `docket_parking_waiting`: 12,
 	})
 }
 
