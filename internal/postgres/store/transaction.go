@@ -181,7 +181,6 @@ func (t *transaction) committed() error {
 		before++
 	}
 	pipe.SendQueryParams(commitSQL, nil, nil, nil, nil)
-	db.ForgetWarnings(t.pg)
 	if err := pipe.Sync(); err != nil {
 		return lostCommit(err)
 	}
@@ -190,6 +189,8 @@ func (t *transaction) committed() error {
 			return lostCommit(tableError(err))
 		}
 	}
+	// A server that is short of transaction ids warns of that whenever it gives one out, as to ConfirmSQL.
+	db.ForgetWarnings(t.pg)
 	tag, err := t.answer(nil)
 	switch {
 	case err != nil:

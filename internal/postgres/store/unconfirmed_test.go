@@ -105,6 +105,26 @@ func TestUnconfirmedCommit_CanceledBySomebody(t *testing.T) {
 	})
 }
 
+// The server warns that it has few transaction ids left. That says nothing of the standby.
+func TestUnconfirmedCommit_OtherWarning(t *testing.T) {
+	t.Parallel()
+	inModel(t, func(t *testing.T, server *pgmodel.Server, db *store.Store) {
+		ctx, rows := context.Background(), []pipeline.Row{{Topic: "t", Log: logAt("a", midday)}}
+		server.ShortOfIDs()
+		for try, want := range []pipeline.Outcome{pipeline.Stored, pipeline.Present, pipeline.Present} {
+			if out, err := db.Store(ctx, rows, false); err != nil || out[0] != want {
+				t.Errorf("try %d: %v %v", try, out, err)
+			}
+		}
+		if err := db.Probe(ctx, midday); err != nil {
+			t.Errorf("probe: %v", err)
+		}
+		server.StandbyAway()
+		_, err := db.Store(ctx, rows, false)
+		wantAmbiguous(t, "the standby is away", err)
+	})
+}
+
 // A commit that waits for its standby is followed by a failover.
 func TestUnconfirmedCommit_Failover(t *testing.T) {
 	t.Parallel()

@@ -279,6 +279,9 @@ func (s *Server) RefuseCopy() (heal func()) { return s.raise(&s.noCopy) }
 // DropIdentity drops the unique index: ON CONFLICT is refused and any other insert stores doubles.
 func (s *Server) DropIdentity() (heal func()) { return s.raise(&s.doubles) }
 
+// ShortOfIDs has few transaction ids left: the server warns of that whenever it gives one out.
+func (s *Server) ShortOfIDs() (heal func()) { return s.raise(&s.short) }
+
 // StandbyAway disconnects the synchronous standby. A COMMIT that wrote anything waits until the standby is back, and
 // so do all that wait for its rows. A cancel request, or the end of the session, ends the wait. The rows are visible
 // then, and the standby does not have them. The client gets a warning, if it is still there.

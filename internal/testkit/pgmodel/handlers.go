@@ -201,7 +201,16 @@ func (s *session) confirm(*portal) (answer, *failure) {
 	s.server.mu.Lock()
 	defer s.server.mu.Unlock()
 	s.tx.confirms = true
+	s.getsID()
 	return answer{tag: "SELECT 1", rows: [][]value{{"0/0"}}}, s.interrupted()
+}
+
+// getsID gives the transaction its id. The mutex is held.
+func (s *session) getsID() {
+	if s.server.short > 0 && !s.tx.hasID {
+		s.notice("01000", "database \"x\" must be vacuumed within 39999999 transactions")
+	}
+	s.tx.hasID = true
 }
 
 func (s *session) rollback(*portal) (answer, *failure) {
@@ -366,6 +375,7 @@ func (s *session) put(r *Row) (isNew bool, f *failure) {
 				s.server.rows[t.key()] = t
 			}
 			s.tx.inserted = append(s.tx.inserted, t)
+			s.getsID()
 			s.server.mu.Unlock()
 			return true, nil
 		}

@@ -43,6 +43,7 @@ type Server struct {
 	full      int
 	noCopy    int
 	doubles   int // there is no unique index
+	short     int // of transaction ids
 	faults    []*fault
 	refusals  []*refusal
 	removals  []*func(Row) bool

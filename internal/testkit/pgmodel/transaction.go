@@ -18,6 +18,7 @@ type transaction struct {
 	ended    bool     // nothing is left to apply or undo
 	usesIt   bool     // holds a lock on the table
 	confirms bool     // it wrote something, maybe no rows
+	hasID    bool     // of its own, as it wrote something
 	durable  bool     // is in the log of this server, and waits for the standby
 	alone    bool     // the standby may not have it
 	offered  []Row    // that are asked about
