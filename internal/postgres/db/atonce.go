@@ -25,7 +25,7 @@ func AtOnce(ctx context.Context, conn *pgx.Conn, limit time.Duration, level pgx.
 	}
 	// An index is taken where there is one, as a table may have grown since it was analyzed.
 	all.Queue(`SELECT set_config('statement_timeout', $1, true), set_config('plan_cache_mode', 'force_custom_plan', true), set_config('jit', 'off', true),
-		set_config('max_parallel_workers_per_gather', '0', true), set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`, string(Milliseconds(limit)))
+		set_config('max_parallel_workers_per_gather', '0', true), set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), `+HexSQL, string(Milliseconds(limit)))
 	ask(&all)
 	all.Queue("COMMIT")
 	err := answered(conn.SendBatch(ctx, &all), read)

@@ -41,11 +41,15 @@ const OnDiskSQL = `set_config('synchronous_commit',
                   CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END,
                   true)`
 
+// HexSQL has the server send bytes as the driver reads them, where the role or the database has another form. It lasts for the
+// transaction.
+const HexSQL = `set_config('bytea_output', 'hex', true)`
+
 // Durably runs do in a transaction on a connection, as [pgx.BeginTxFunc] does. A crash of the server does not take it back. Where
 // COMMIT is answered with a warning the error is ambiguous.
 func Durably(ctx context.Context, conn *pgx.Conn, options pgx.TxOptions, do func(pgx.Tx) error) error {
 	err := pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SELECT "+WarnedSQL+", "+OnDiskSQL); err != nil {
+		if _, err := tx.Exec(ctx, "SELECT "+WarnedSQL+", "+OnDiskSQL+", "+HexSQL); err != nil {
 			return err
 		}
 		if err := do(tx); err != nil {

@@ -17,7 +17,7 @@ func Milliseconds(d time.Duration) []byte {
 // Reading begins a transaction that sees one moment and writes nothing, with a time limit for each statement. The limit goes
 // with BEGIN, and so do other settings, as in "; SET LOCAL jit = off". A statement of its own is one more answer to wait for.
 func Reading(limit time.Duration, settings string) pgx.TxOptions {
-	return pgx.TxOptions{BeginQuery: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = " + string(Milliseconds(limit)) + settings}
+	return pgx.TxOptions{BeginQuery: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = " + string(Milliseconds(limit)) + "; SET LOCAL bytea_output = hex" + settings}
 }
 
 // Arg appends an argument and gives its place, as in $3.

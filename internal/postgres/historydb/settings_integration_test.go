@@ -12,10 +12,46 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"docket/internal/history/reader"
 	"docket/internal/postgres/db"
 	"docket/internal/postgres/historydb"
+	"docket/internal/postgres/schema"
 	"docket/internal/testkit/pgtest"
 )
+
+// TestReader_OddSettings has a database whose sessions show dates and bytes in other forms, and read statements in another way.
+// Decisions are found, also those of a day that is being archived, and the next days get their partitions.
+func TestReader_OddSettings(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	d.Exec(t, `CREATE TABLE decision_logs_leaving_20260304 (LIKE decision_logs INCLUDING ALL);
+		INSERT INTO decision_logs_leaving_20260304 (decision_id, ts, raw, source_topic, source_partition, source_offset, source_index) VALUES ('left', '2026-03-04 12:00Z', '{}', 't', 0, 0, 0)`)
+	d.OddSettings(t)
+	pg := open(t, d.URL, 0)
+	save(t, pg, row("a", noon, `{}`), row("b", time.Now(), `{}`))
+	r := historydb.NewReader(pg.DB)
+	found, err := r.Search(t.Context(), reader.Filter{}, reader.Page{Limit: 10, Oldest: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, one := range found.Decisions {
+		ids = append(ids, one.ID)
+	}
+	same(t, ids, []string{"a", "left", "b"})
+	if all, err := r.ByID(t.Context(), "left"); err != nil || len(all) != 1 {
+		t.Errorf("by id: %v, %v", all, err)
+	}
+	if n, err := schema.New(pg.DB).MakePartitions(t.Context(), 12); err != nil || n == 0 {
+		t.Errorf("%d days made, %v", n, err)
+	}
+	if _, err := r.Count(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := r.Stats(t.Context(), reader.StatsQuery{}); err != nil {
+		t.Error(err)
+	}
+}
 
 // TestLook_ItsSettingsAlone: a question is run with its settings, and leaves none of them on the connection.
 func TestLook_ItsSettingsAlone(t *testing.T) {

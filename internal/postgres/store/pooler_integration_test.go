@@ -249,7 +249,7 @@ func TestPooler_WritersLeaveNothingBehind(t *testing.T) {
 		}
 		var left string
 		err = conn.QueryRow(t.Context(), `SELECT coalesce(string_agg(name || '=' || setting, ' '), '') FROM pg_settings WHERE source = 'session'
-			AND name NOT IN ('application_name', 'client_encoding')`, pgx.QueryExecModeExec).Scan(&left)
+			AND name NOT IN ('application_name', 'client_encoding', 'DateStyle', 'standard_conforming_strings')`, pgx.QueryExecModeExec).Scan(&left)
 		if err != nil || left != "" {
 			t.Errorf("a transaction left %q to the next one, %v", left, err)
 		}
