@@ -23,7 +23,7 @@ var hints = map[string]string{
 	"42501": "the role lacks a right on the ledger's tables: have their owner run docs/desk-grants.sql once, then GRANT docket_desk to this role (docket_desk_reader for reading only, docket_desk_admin to propose and approve edits, docket_desk_api for the login of the desk)",
 	"42P01": noLedger, "42703": noLedger, "42704": noLedger, "42883": noLedger,
 
-	errclass.CodeConfig: "check DOCKET_DATABASE_URL, and triggers of yours on dead_letters and dead_letter_audit",
+	errclass.CodeConfig: "check DOCKET_DATABASE_URL, and triggers of yours on dead_letters, dead_letter_audit and other tables of the ledger",
 }
 
 const noLedger = "the ledger's tables are missing: run `docket migrate` with a role that may change the schema, or check search_path"

@@ -26,6 +26,16 @@ type room struct {
 
 const admitSQL = `SELECT dead_letters_admit($1::text[], $2::text[], $3::text[], $4::int[], $5::bigint[], $6::timestamptz[], $7::boolean[], $8::boolean[], $9::bigint, $10::bigint, $11::boolean, $12::bigint[], $13::bigint[])`
 
+// homelessSQL says whether any of these letters is neither in the ledger, nor was removed from it, nor is in a range, as
+// dead_letters_admit has it.
+const homelessSQL = `SELECT EXISTS (SELECT FROM unnest($1::text[], $2::text[], $3::text[], $4::int[], $5::bigint[], $6::timestamptz[], $7::boolean[], $8::boolean[])
+		AS n(id, client, topic, partition, place, stamp, nowhere, enters)
+	WHERE NOT n.enters
+	AND NOT EXISTS (SELECT FROM dead_letters d WHERE d.dead_letter_id = n.id)
+	AND NOT EXISTS (SELECT FROM dead_letter_audit a WHERE a.dead_letter_id = n.id AND a.act = 'removed' AND (NOT n.nowhere OR a.at >= n.stamp))
+	AND NOT EXISTS (SELECT FROM dead_letter_surplus s WHERE s.topic = n.topic AND s.partition = n.partition AND s.client = n.client AND s.last_offset >= n.place
+		AND (s.state = 'open' AND s.next_offset <= n.place OR s.state = 'archived' AND s.archived_from <= n.place AND s.last_at >= n.stamp)))`
+
 // ends notes which letters are not fresh: they are ends of retries.
 func (r *room) ends(batch, fresh []entering) {
 	if r.surplus == nil {
@@ -65,9 +75,11 @@ func (r *room) admit(ctx context.Context, tx pgx.Tx, fresh []entering) (admitted
 	if err := tx.QueryRow(ctx, admitSQL, ids, clients, topics, partitions, places, stamps, unplaced, children, r.most, r.surplus, r.anyway, ends, copies).Scan(&fates); err != nil {
 		return nil, 0, err
 	}
+	enters := make([]bool, n)
 	for i, fate := range fates {
 		switch fate {
 		case "enter":
+			enters[i] = true
 			admitted = append(admitted, fresh[i])
 		case "left":
 			left += int(copies[i])
@@ -76,7 +88,15 @@ func (r *room) admit(ctx context.Context, tx pgx.Tx, fresh []entering) (admitted
 			}
 		}
 	}
-	return admitted, left, nil
+	if len(admitted) == n {
+		return admitted, left, nil
+	}
+	var homeless bool
+	err = tx.QueryRow(ctx, homelessSQL, ids, clients, topics, partitions, places, stamps, unplaced, enters).Scan(&homeless)
+	if err == nil && homeless {
+		err = swallowed("a dead letter was neither entered nor left in a range: a trigger on dead_letter_growth or dead_letter_surplus swallows it")
+	}
+	return admitted, left, err
 }
 
 // EnterSurplus implements [ledger.Growth].

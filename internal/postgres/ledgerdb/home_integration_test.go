@@ -27,6 +27,45 @@ func TestEnter_SwallowedLetter(t *testing.T) {
 	same(t, []int{n.New, n.Known}, []int{2, 1})
 }
 
+// A letter that a trigger of somebody else's gives another id has no home: nobody finds it by its own id.
+func TestEnter_AlteredID(t *testing.T) {
+	t.Parallel()
+	d := newLedger(t)
+	one, two := letter(1, `{"a":1}`), letter(2, `{"a":2}`)
+	d.Exec(t, `CREATE FUNCTION odd() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.dead_letter_id := upper(NEW.dead_letter_id); RETURN NEW; END $$;
+		CREATE TRIGGER odd BEFORE INSERT ON dead_letters FOR EACH ROW WHEN (NEW.origin_offset = 2) EXECUTE FUNCTION odd()`)
+	n, err := d.Enter(t.Context(), []ledger.Letter{one, two}, atMost, ann)
+	wantCode(t, n, err, "config")
+	same(t, d.letters(), "0")
+	d.Exec(t, `DROP TRIGGER odd ON dead_letters`)
+	same(t, d.Entered(one, two).New, 2)
+}
+
+// Letters beyond a client's limit have no home where a trigger of somebody else's swallows their range, or the count of the client.
+func TestEnter_SwallowedRange(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ table, sql string }{
+		"a range":        {"dead_letter_surplus", `RETURN NULL`},
+		"another client": {"dead_letter_surplus", `NEW.client := 'odd'; RETURN NEW`},
+		"a range closed": {"dead_letter_surplus", `NEW.state := 'entered'; NEW.closed_at := now(); RETURN NEW`},
+		"a count":        {"dead_letter_growth", `RETURN NULL`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d, _ := bounded(t, 2)
+			d.Exec(t, `CREATE FUNCTION odd() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN `+c.sql+`; END $$;
+				CREATE TRIGGER odd BEFORE INSERT ON `+c.table+` FOR EACH ROW EXECUTE FUNCTION odd()`)
+			n, err := d.Enter(t.Context(), ofMany("a", 1, 5), atMost, ann)
+			wantCode(t, n, err, "config")
+			same(t, d.letters(), "0")
+			d.Exec(t, `DROP TRIGGER odd ON `+c.table)
+			n = d.Entered(ofMany("a", 1, 5)...)
+			same(t, []int{n.New, n.Left}, []int{2, 3})
+			same(t, d.Entered(ofMany("a", 1, 5)...).Known, 5)
+		})
+	}
+}
+
 // A refusal without a place that comes again after its removal is a new letter, and the removed one does not count as its home.
 func TestEnter_SwallowedSameRefusalLater(t *testing.T) {
 	t.Parallel()

@@ -138,7 +138,8 @@ const enterSQL = `INSERT INTO dead_letters (dead_letter_id, group_id, path, deci
 	WHERE (SELECT a.audit_id FROM dead_letter_audit a WHERE a.dead_letter_id = n.id AND a.act = 'removed'
 		AND (n.origin_partition <> -1 OR a.at >= n.found_at) LIMIT 1) IS NULL
 	ORDER BY n.id
-	ON CONFLICT (dead_letter_id) DO NOTHING`
+	ON CONFLICT (dead_letter_id) DO NOTHING
+	RETURNING dead_letter_id`
 
 // unheldSQL says whether any of these letters is not in the ledger, and was not removed from it either, as enterSQL has it.
 const unheldSQL = `SELECT EXISTS (SELECT FROM unnest($1::text[], $2::int[], $3::timestamptz[]) AS n(id, origin_partition, found_at)
@@ -146,7 +147,7 @@ const unheldSQL = `SELECT EXISTS (SELECT FROM unnest($1::text[], $2::int[], $3::
 	AND NOT EXISTS (SELECT FROM dead_letter_audit a WHERE a.dead_letter_id = n.id AND a.act = 'removed' AND (n.origin_partition <> -1 OR a.at >= n.found_at)))`
 
 // insertLetters says how many were not there. Of those that it did not insert the ledger must know each: a trigger of somebody else's
-// can swallow a row without an error.
+// can swallow a row, or alter its id, without an error.
 func insertLetters(ctx context.Context, tx pgx.Tx, letters []entering, groups map[string]int32, by ledger.Actor) (int, error) {
 	added := 0
 	for len(letters) > 0 {
@@ -159,16 +160,16 @@ func insertLetters(ctx context.Context, tx pgx.Tx, letters []entering, groups ma
 		if err != nil {
 			return 0, err
 		}
-		tag, err := tx.Exec(ctx, enterSQL, args...)
+		entered, err := textsOf(tx.Query(ctx, enterSQL, args...))
 		if err != nil {
 			return 0, err
 		}
-		if tag.RowsAffected() < int64(n) {
+		if !slices.EqualFunc(entered, letters[:n], func(id string, e entering) bool { return id == e.ID }) {
 			if err := allHeld(ctx, tx, letters[:n]); err != nil {
 				return 0, err
 			}
 		}
-		added += int(tag.RowsAffected())
+		added += len(entered)
 		letters = letters[n:]
 	}
 	return added, nil
@@ -183,7 +184,7 @@ func allHeld(ctx context.Context, tx pgx.Tx, letters []entering) error {
 	var unheld bool
 	err := tx.QueryRow(ctx, unheldSQL, ids, partitions, found).Scan(&unheld)
 	if err == nil && unheld {
-		err = swallowed("a dead letter was neither entered nor refused: a trigger on dead_letters swallows it")
+		err = swallowed("a dead letter was neither entered nor refused: a trigger on dead_letters swallows it, or alters its id")
 	}
 	return err
 }
