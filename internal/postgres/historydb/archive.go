@@ -41,14 +41,20 @@ func (e *ArchiveError) Unwrap() error { return e.Err }
 
 // HintFor says what an operator can do about an error of this code, where that differs from [db.Hint].
 func (*ArchiveError) HintFor(code string) string {
-	if code == "42501" {
+	switch code {
+	case "42501":
 		return archiveHint
+	case "2BP01":
+		return usedHint
 	}
 	return ""
 }
 
 // archiveHint is what helps where a day may not be taken out or put back.
 const archiveHint = "only the owner of decision_logs can archive and restore days: use a member of docket_migrate, with role = docket_migrate (docs/grants.sql)"
+
+// usedHint is what helps where the table of a day cannot be dropped.
+const usedHint = "something of yours, such as a view, uses the table of the day: drop it, then run docket archive --day again; until then the day is read from its table"
 
 func (a *Archives) failed(act string, err error) error {
 	if err == nil {
@@ -63,7 +69,7 @@ func (a *Archives) Name() string { return "decision_logs" }
 const (
 	// archiveTextSQL makes values look the same in every session, as their text is what is hashed.
 	archiveTextSQL = `SELECT set_config('bytea_output', 'hex', false), set_config('extra_float_digits', '1', false), set_config('IntervalStyle', 'postgres', false),
-       set_config('xmlbinary', 'base64', false), set_config('idle_in_transaction_session_timeout', '0', false), set_config('default_transaction_isolation', 'read committed', false)`
+       set_config('xmlbinary', 'base64', false), set_config('default_transaction_isolation', 'read committed', false)`
 
 	archiveGoneSQL = `SELECT set_config(name, '1s', false) FROM pg_settings WHERE name = 'client_connection_check_interval'`
 
@@ -124,6 +130,9 @@ func (a *Archives) connect(ctx context.Context) (*pgx.Conn, error) {
 		return nil, err
 	}
 	if _, err = conn.Exec(ctx, schema.OwnSchemaSQL); err == nil {
+		_, err = conn.Exec(ctx, schema.PatientSQL)
+	}
+	if err == nil {
 		_, err = conn.Exec(ctx, archiveTextSQL)
 	}
 	if err == nil {

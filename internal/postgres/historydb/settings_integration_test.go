@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"docket/internal/history/archive"
 	"docket/internal/history/reader"
 	"docket/internal/postgres/db"
 	"docket/internal/postgres/historydb"
@@ -51,6 +52,42 @@ func TestReader_OddSettings(t *testing.T) {
 	if _, err := r.Stats(t.Context(), reader.StatsQuery{}); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestArchive_TimeoutsOfTheRole has a database that ends long transactions. A day is archived all the same.
+func TestArchive_TimeoutsOfTheRole(t *testing.T) {
+	t.Parallel()
+	a := old(t)
+	a.settle()
+	a.rows(1, 20)
+	var there bool
+	if a.Query(t, `SELECT EXISTS (SELECT FROM pg_settings WHERE name = 'transaction_timeout')`, &there); !there {
+		t.Skip("the server has no such limit")
+	}
+	writer, err := pgx.Connect(t.Context(), a.URL)
+	check(t, err)
+	defer func() { check(t, writer.Close(context.Background())) }()
+	a.Exec(t, `ALTER DATABASE `+a.Name+` SET transaction_timeout = '700ms'`)
+	wrote := make(chan error, 1)
+	a.c.Told = func(s archive.Step) {
+		if s != archive.StepVerified {
+			return
+		}
+		_, err := writer.Exec(t.Context(), `BEGIN; LOCK TABLE decision_logs IN ROW EXCLUSIVE MODE`)
+		check(t, err)
+		go func() { // the archive waits for longer than the limit
+			_, err := writer.Exec(t.Context(), `DO $$ BEGIN
+				WHILE NOT EXISTS (SELECT FROM pg_locks WHERE relation = 'decision_logs'::regclass AND NOT granted) LOOP PERFORM pg_sleep(0.01); END LOOP;
+				PERFORM pg_sleep(1);
+			END $$; COMMIT`)
+			wrote <- err
+		}()
+	}
+	done, err := a.c.Archive(t.Context(), a.day, false)
+	if err != nil || !done.Dropped {
+		t.Errorf("%+v, %v", done, err)
+	}
+	check(t, <-wrote)
 }
 
 // TestLook_ItsSettingsAlone: a question is run with its settings, and leaves none of them on the connection.

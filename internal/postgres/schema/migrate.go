@@ -156,7 +156,7 @@ func (s *Schema) withGoose(do func(*goose.Provider) error) error {
 	if err != nil {
 		return fmt.Errorf("prepare the lock of migrations: %w", err)
 	}
-	conns := stdlib.OpenDB(*s.db.ConnConfig())
+	conns := stdlib.OpenDB(*s.db.ConnConfig(), stdlib.OptionAfterConnect(patient))
 	defer func() { _ = conns.Close() }()
 	p, err := goose.NewProvider(goose.DialectPostgres, conns, migrations.FS,
 		goose.WithGoMigrations(s.stepped(migrations.Partitions, (*partitioner).up, (*partitioner).down),
@@ -172,6 +172,12 @@ func (s *Schema) withGoose(do func(*goose.Provider) error) error {
 	return do(p)
 }
 
+// patient has a session of its own wait for as long as it takes.
+func patient(ctx context.Context, conn *pgx.Conn) error {
+	_, err := conn.Exec(ctx, PatientSQL)
+	return err
+}
+
 // stepped is a migration that takes more than one transaction. It has a connection of its own.
 func (s *Schema) stepped(version int64, up, down func(*partitioner, context.Context) error) *goose.Migration {
 	with := func(do func(*partitioner, context.Context) error) *goose.GoFunc {
@@ -181,6 +187,9 @@ func (s *Schema) stepped(version int64, up, down func(*partitioner, context.Cont
 				return err
 			}
 			defer db.HangUp(ctx, conn.PgConn())
+			if err := patient(ctx, conn); err != nil {
+				return err
+			}
 			return do(&partitioner{conn: conn, log: *s.db.Logger(), small: smallTable, moves: fewMoves, tries: lockTries, pause: lockPause}, ctx)
 		}}
 	}

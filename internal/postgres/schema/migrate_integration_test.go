@@ -55,6 +55,18 @@ func TestMigrate_ManyAtOnce(t *testing.T) {
 	}
 }
 
+// TestMigrate_TimeoutsOfTheRole has a database with limits for those who look. A step that takes longer is done all the same.
+func TestMigrate_TimeoutsOfTheRole(t *testing.T) {
+	t.Parallel()
+	d := pgtest.NewEmpty(t)
+	d.Exec(t, `CREATE FUNCTION slow() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(1); END $$;
+		CREATE EVENT TRIGGER slow ON ddl_command_start WHEN TAG IN ('CREATE TYPE') EXECUTE FUNCTION slow();
+		ALTER DATABASE `+d.Name+` SET statement_timeout = '900ms'`)
+	if n, err := schema.New(open(t, d.URL, 0).DB).Migrate(context.Background()); err != nil || n == 0 {
+		t.Errorf("%d steps, %v", n, err)
+	}
+}
+
 func TestMigrations_State(t *testing.T) {
 	t.Parallel()
 	d := pgtest.NewEmpty(t)

@@ -50,6 +50,12 @@ SELECT set_config('search_path', quote_ident(n.nspname) || ', pg_temp', false), 
        set_config('synchronous_commit', 'on', false), set_config('TimeZone', 'UTC', false), set_config('DateStyle', 'ISO, YMD', false)
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = 'decision_logs'::regclass`
 
+	// PatientSQL lifts the limits that a role or the database has for a session. A step, or a day of the archive, takes longer than
+	// most of them, and a session waits meanwhile. Not each server has all of them.
+	PatientSQL = `
+SELECT set_config(name, '0', false) FROM pg_settings
+ WHERE name IN ('statement_timeout', 'transaction_timeout', 'idle_in_transaction_session_timeout', 'idle_session_timeout')`
+
 	tableStateSQL = `
 SELECT c.oid, c.relkind::text, EXISTS (SELECT FROM pg_partitioned_table WHERE partrelid = c.oid AND partdefid = to_regclass('decision_logs_default')),
        k.cut, coalesce(k.cut < now() + interval '1 hour', false)
