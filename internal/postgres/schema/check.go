@@ -29,7 +29,7 @@ func (l Level) String() string { return [...]string{"ok", "warn", "fail"}[l] }
 
 // Check is one thing that was looked at.
 type Check struct {
-	Name   string // connection, server, read_only, table, columns, identity, triggers, grants, rights, partitions, ledger, durability, write
+	Name   string // connection, server, read_only, table, columns, identity, collation, triggers, grants, rights, partitions, ledger, durability, write
 	Level  Level
 	Detail string // the finding, in Docket's words
 	Hint   string // the remedy, empty where all is well
@@ -62,24 +62,23 @@ func (s *Schema) Check(ctx context.Context, probe func(ctx context.Context, at t
 	if checks[len(checks)-1].Level == Fail {
 		return checks
 	}
-	for _, check := range []func(context.Context, *pgx.Conn) (Check, error){checkColumns, checkIdentity, checkTriggers, checkGrants, checkRights, checkPartitions, checkLedger} {
+	for _, check := range []func(context.Context, *pgx.Conn) (Check, error){checkColumns, checkIdentity, checkCollation, checkTriggers, checkGrants, checkRights, checkPartitions, checkLedger} {
 		c, err := check(ctx, conn)
 		if err != nil {
 			return append(checks, failed("catalog", db.Clean("read the catalog", err)))
 		}
 		checks = append(checks, c)
 	}
-	switch c, err := checkArchive(ctx, conn); {
-	case err != nil:
-		return append(checks, failed("catalog", db.Clean("read the note of the archive", err)))
-	case c != nil:
-		checks = append(checks, *c)
-	}
-	switch c, err := checkStates(ctx, conn); {
-	case err != nil:
-		return append(checks, failed("catalog", db.Clean("read the mark of the states", err)))
-	case c != nil:
-		checks = append(checks, *c)
+	for _, some := range []struct {
+		act   string
+		check func(context.Context, *pgx.Conn) (*Check, error)
+	}{{"read the publications", checkPublications}, {"read the note of the archive", checkArchive}, {"read the mark of the states", checkStates}} {
+		switch c, err := some.check(ctx, conn); {
+		case err != nil:
+			return append(checks, failed("catalog", db.Clean(some.act, err)))
+		case c != nil:
+			checks = append(checks, *c)
+		}
 	}
 	if err := probe(ctx, time.Now()); err != nil {
 		return append(checks, failed("write", err))

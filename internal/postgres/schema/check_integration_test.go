@@ -4,6 +4,8 @@ package schema_test
 
 import (
 	"context"
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,6 +67,9 @@ func TestCheck(t *testing.T) {
 			`FOR EACH ROW EXECUTE FUNCTION f()`, levels{"triggers": warn, "write": fail}},
 		"trigger after updates": {strings.Replace(after, "INSERT", "UPDATE", 1) + `FOR EACH ROW EXECUTE FUNCTION f()`, levels{}},
 		"trigger switched off":  {after + `FOR EACH ROW EXECUTE FUNCTION f(); ALTER TABLE decision_logs DISABLE TRIGGER move`, levels{}},
+		"published":             {`CREATE PUBLICATION own FOR ALL TABLES`, levels{"publication": warn}},
+		"published inserts":     {`CREATE PUBLICATION own FOR ALL TABLES WITH (publish = 'insert')`, levels{}},
+		"published days":        {`CREATE PUBLICATION own FOR TABLE decision_logs, dead_letters`, levels{}},
 		"not durable":           {`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$`, levels{"durability": warn}},
 		"read-only node":        {`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$`, levels{"read_only": fail, "write": fail}},
 	} {
@@ -104,6 +109,91 @@ func TestCheck_NamesEachTrigger(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestCheck_PublishedTables has what check says be true: Postgres refuses to change these tables, and no others, until they have a
+// replica identity.
+func TestCheck_PublishedTables(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	d.Exec(t, `CREATE PUBLICATION own FOR ALL TABLES`)
+	var named, refused string
+	for _, c := range checked(open(t, d.URL, 0)) {
+		if c.Name == "publication" {
+			_, named, _ = strings.Cut(c.Detail, ": ")
+		}
+	}
+	d.Exec(t, `CREATE TABLE refused (name text PRIMARY KEY); DO $$ DECLARE r record; BEGIN
+		FOR r IN SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND c.relname ~ '^(decision|dead_letter|desk)' LOOP
+			BEGIN
+				EXECUTE format('DELETE FROM %I WHERE false', r.relname);
+			EXCEPTION WHEN object_not_in_prerequisite_state THEN INSERT INTO refused VALUES (r.relname);
+				WHEN OTHERS THEN NULL;
+			END;
+		END LOOP;
+	END $$`)
+	d.Query(t, `SELECT string_agg(name, ', ') FROM refused`, &refused)
+	same(t, slices.Sorted(strings.SplitSeq(named, ", ")), slices.Sorted(strings.SplitSeq(refused, ", ")))
+}
+
+// TestCheck_Collation has a server whose libraries were updated, and a table that compares ids by their bytes, or in the order of
+// the database. The other indexes that it names are those of the ledger.
+func TestCheck_Collation(t *testing.T) {
+	t.Parallel()
+	const updated = `UPDATE pg_database SET datcollversion = '0.1' WHERE datname = current_database()`
+	for name, c := range map[string]struct {
+		sql   string
+		warns bool
+		names string // an index that is named, or that is not if it begins with !
+	}{
+		"not updated":       {`SELECT 1`, false, ""},
+		"ids by bytes":      {updated, true, "!decision_logs_pkey"},
+		"ids by language":   {`ALTER TABLE decision_logs ALTER decision_id TYPE text COLLATE "default"; ` + updated, true, "decision_logs_pkey"},
+		"version not noted": {`UPDATE pg_database SET datcollversion = NULL WHERE datname = current_database()`, false, ""},
+		"table of others":   {`CREATE TABLE others (name text PRIMARY KEY); ` + updated, true, "!others_pkey"},
+		"collation of others": {`CREATE COLLATION own (provider = icu, locale = 'da'); CREATE INDEX by_path ON decision_logs (path COLLATE own);
+			UPDATE pg_collation SET collversion = '0.1' WHERE collname = 'own'`, true, "by_path"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := inDanish(t)
+			d.Exec(t, c.sql)
+			checks := checked(open(t, d.URL, 0))
+			want := map[string]schema.Level{}
+			if c.warns {
+				want["collation"] = schema.Warn
+			}
+			same(t, worst(checks), want)
+			for _, check := range checks {
+				if of, not := strings.CutPrefix(c.names, "!"); check.Name == "collation" && c.warns && strings.Contains(check.Detail, of) == not {
+					t.Errorf("it names: %s", check.Detail)
+				}
+			}
+		})
+	}
+}
+
+// inDanish is a database with text in the order of a language.
+func inDanish(t *testing.T) *pgtest.DB {
+	t.Helper()
+	by := pgtest.NewEmpty(t)
+	var number int
+	if by.Query(t, `SELECT current_setting('server_version_num')::int`, &number); number < 150000 {
+		t.Skip("the server does not note the version of a database's collation")
+	}
+	d := &pgtest.DB{Name: by.Name + "_da"}
+	u, err := url.Parse(by.URL)
+	if err != nil {
+		t.Fatal("the URL of a database cannot be read")
+	}
+	u.Path = "/" + d.Name
+	d.URL = u.String()
+	by.Exec(t, `CREATE DATABASE `+d.Name+` TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'da'`)
+	t.Cleanup(func() { by.Exec(t, `DROP DATABASE `+d.Name+` WITH (FORCE)`) })
+	if _, err := schema.New(open(t, d.URL, 0).DB).Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return d
 }
 
 func TestCheck_TableWithoutPartitions(t *testing.T) {
