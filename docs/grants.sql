@@ -25,6 +25,10 @@ BEGIN
         IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = r) THEN
             EXECUTE format('CREATE ROLE %I NOLOGIN', r);
         END IF;
+        -- Only a superuser or a member of docket_migrate may give rights on what it owns.
+        IF r = 'docket_migrate' AND NOT pg_has_role(current_user, r, 'USAGE') THEN
+            EXECUTE format('GRANT %I TO %I', r, current_user);
+        END IF;
         EXECUTE format('REVOKE ALL ON SCHEMA %I FROM %I', home, r);
         EXECUTE format('REVOKE ALL ON ALL TABLES IN SCHEMA %I FROM %I', home, r);
         EXECUTE format('REVOKE ALL ON ALL SEQUENCES IN SCHEMA %I FROM %I', home, r);
