@@ -238,10 +238,15 @@ const TimeText = "how long ago: 90m, 2h, 3d or 1w; a day: today, yesterday, 2026
 // foldWidth is how wide a line of prose is.
 const foldWidth = 96
 
-// Folded breaks the paragraphs of a text into lines; each but the first of all begins with the indent.
+// Folded breaks the paragraphs of a text into lines; each but the first of all begins with the indent. The lines of a
+// paragraph that begins with two spaces are a list, and stay.
 func Folded(text, indent string) string {
 	var paragraphs []string
 	for p := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
+		if strings.HasPrefix(p, "  ") {
+			paragraphs = append(paragraphs, strings.ReplaceAll(p, "\n", "\n"+indent))
+			continue
+		}
 		var lines []string
 		line := ""
 		for word := range strings.FieldsSeq(p) {
