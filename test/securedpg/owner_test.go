@@ -15,8 +15,8 @@ import (
 	"docket/internal/testkit/testenv"
 )
 
-// TestGrants_ByOwner runs the files of docs as docs/install.md allows it: as the owner of the database, who may make
-// roles and is no superuser. The tables belong to docket_migrate when it gives the rights.
+// TestGrants_ByOwner runs the files of docs as docs/install.md allows it: as the owner of the database, a login that
+// may make roles without being a superuser. The tables belong to docket_migrate when it gives the rights.
 func TestGrants_ByOwner(t *testing.T) {
 	t.Parallel()
 	d := &database{t: t, dsn: testenv.OwnPostgres(t).Database(t)}
