@@ -12,18 +12,15 @@ import (
 // base is the part that all commands on archives share.
 type base struct {
 	frame.Call
-	place   string // the archive, by --to or --from
+	place   string // the archive, by --to or --from; empty: that of the settings
 	verbose bool
 }
 
 const whereText = "the archive, a `PLACE` (default DOCKET_ARCHIVE_TO)"
 
-// locate finds the place of archives in the settings, where no flag names one.
+// locate refuses a command for which neither a flag nor the settings name the place of archives.
 func (b *base) locate(flag string) error {
-	if b.place == "" {
-		b.place = b.Setting("DOCKET_ARCHIVE_TO")
-	}
-	if b.place == "" {
+	if b.place == "" && b.Setting("DOCKET_ARCHIVE_TO") == "" {
 		return frame.Misuse("no archive is named: give %s, or set DOCKET_ARCHIVE_TO", flag)
 	}
 	return nil
@@ -48,7 +45,11 @@ func (b *base) shelf() (shelf archive.Shelf, let func(), err error) {
 	if b.Sys.Shelf == nil || b.Sys.Days == nil || b.Sys.Letters == nil {
 		return nil, nil, frame.Misuse("this build cannot use archives")
 	}
-	if shelf, err = b.Sys.Shelf(b.place); err != nil {
+	place := b.place
+	if place == "" {
+		place = b.Settings.ArchiveTo // in a shard with its name behind it, where answers look
+	}
+	if shelf, err = b.Sys.Shelf(place); err != nil {
 		return nil, nil, err
 	}
 	let = func() {

@@ -108,6 +108,7 @@ type world struct {
 	topics   func() (lookup.Topics, func(), error)
 	spools   []string
 	shelf    archive.Shelf
+	opened   []string       // places that were opened, without a shelf
 	left     []archive.Left // days that left the table
 	// unarchived says that nothing ever was archived.
 	unarchived bool
@@ -188,7 +189,10 @@ func (w *world) leftDays(context.Context) ([]archive.Left, error) { return w.lef
 
 // open makes the system of the world.
 func (w *world) open(settings config.Settings) *frame.System {
-	sys := &frame.System{Left: w.leftDays, Noted: w.lettersNoted, Book: w.book, Complete: w.complete, Calendar: w.calendar, Decisions: w.store, Days: w.days, Letters: w.letters, Shelf: func(where string) (archive.Shelf, error) { return archive.Dir(where), nil }, Horizon: func(context.Context, time.Time) ([]worker.HorizonLine, error) { return w.horizon, nil }}
+	sys := &frame.System{Left: w.leftDays, Noted: w.lettersNoted, Book: w.book, Complete: w.complete, Calendar: w.calendar, Decisions: w.store, Days: w.days, Letters: w.letters, Shelf: func(where string) (archive.Shelf, error) {
+		w.opened = append(w.opened, where)
+		return archive.Dir(where), nil
+	}, Horizon: func(context.Context, time.Time) ([]worker.HorizonLine, error) { return w.horizon, nil }}
 	sys.Backlog = func(ctx context.Context) (worker.Backlog, error) {
 		if w.backlog == nil {
 			return worker.Backlog{}, nil
