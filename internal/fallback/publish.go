@@ -24,6 +24,8 @@ type sent struct {
 	tooLarge []int // their positions in the file
 	cause    error // of the first failure
 	lines    *acks
+	fresh    bool // some were acknowledged in this round
+	unsure   bool // it is not known that these are the lines that were judged
 }
 
 var errUnanswered = errors.New("publisher gave no answer")
@@ -48,13 +50,13 @@ type chunk struct {
 func (s *Spool) publish(ctx context.Context, p Publisher, f stem, found *findings) (sent, error) {
 	out := sent{lines: s.history.acksOf(f, found)}
 	var c chunk
-	each := s.eachLine
+	each, away := s.eachLine, false
 	if found.held != nil {
 		each = eachHeld
 	}
 	part := func(from, to int) error {
 		return each(f, found, func(i int, l Line, size int) error {
-			if i < from || i >= to {
+			if i < from || i >= to || away {
 				return nil
 			}
 			if out.lines.has(i) {
@@ -67,13 +69,20 @@ func (s *Spool) publish(ctx context.Context, p Publisher, f stem, found *finding
 			if c.bytes < s.chunk && len(c.records) < chunkRecords {
 				return nil
 			}
-			return out.send(ctx, p, s.cfg.Keys, &c)
+			err := out.send(ctx, p, s.cfg.Keys, &c)
+			if away = errors.Is(err, errWorldAway) && out.fresh; away {
+				return nil // the rest is read all the same: its end tells that these are the lines that were judged
+			}
+			return err
 		})
 	}
 	began := out.lines.next
 	err := part(began, math.MaxInt)
-	if err == nil && began > 0 {
+	if err == nil && began > 0 && !away {
 		err = part(0, began)
+	}
+	if err == nil && away {
+		err = errWorldAway
 	}
 	if err == nil {
 		err = out.send(ctx, p, s.cfg.Keys, &c)
@@ -84,6 +93,8 @@ func (s *Spool) publish(ctx context.Context, p Publisher, f stem, found *finding
 		out.lines.next = 0
 	case errors.Is(err, errWorldAway):
 		err = nil
+	default:
+		out.unsure = out.fresh && found.held == nil
 	}
 	if err != nil {
 		err = fmt.Errorf("publish %s: %w", f.data(), err)
@@ -137,6 +148,7 @@ func (s *sent) count(answers []error, c *chunk, refused func(i int)) {
 		switch {
 		case err == nil:
 			s.acked++
+			s.fresh = true
 			s.lines.add(c.places[i])
 		case errors.Is(err, kerr.MessageTooLarge):
 			refused(i)

@@ -79,7 +79,7 @@ func (s *Spool) recoverFile(ctx context.Context, p Publisher, f stem, r *Recover
 		return err
 	}
 	if err != nil {
-		s.history.keep(f, sent.lines)
+		s.remember(f, sent)
 		return s.giveUpExpired(ctx, f, err, r)
 	}
 	if len(sent.tooLarge) > 0 {
@@ -94,6 +94,16 @@ func (s *Spool) recoverFile(ctx context.Context, p Publisher, f stem, r *Recover
 	}
 	s.usage.count(func(st *Stats) { st.RecoveredRecords += uint64(sent.acked) })
 	return s.settle(f, delivered{found.fault, found.file}, r)
+}
+
+// remember notes the acknowledged lines of a file that failed. It forgets them if reading ended before they were known to be
+// those of the file: then all are published again.
+func (s *Spool) remember(f stem, sent sent) {
+	if sent.unsure {
+		s.history.drop(f)
+		return
+	}
+	s.history.keep(f, sent.lines)
 }
 
 // take claims the file to recover. While a round of oversize files is due, the two kinds alternate.

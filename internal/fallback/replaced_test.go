@@ -1,6 +1,7 @@
 package fallback_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -105,4 +106,40 @@ func TestRecover_ReadOtherwiseTheSecondTime(t *testing.T) {
 	}
 	drain(t, s, b)
 	wantKeys(t, b.keys(), "c", "a", "b")
+}
+
+// A round can end before the end of a large file. Only then is it known that the lines of the second reading are those of the file.
+func TestRecover_ReadOtherwiseAndNotToItsEnd(t *testing.T) {
+	t.Parallel()
+	for why, stopped := range map[string]bool{"brokers away": false, "stopped": true} {
+		t.Run(why, func(t *testing.T) {
+			t.Parallel()
+			m := &bent{FS: fstest.New()}
+			s := open(t, cfg(), m)
+			s.SetMemory(0, 1)
+			plant(t, m.FS, "1700000001_a_1", linesOf("a", "b", "x"))
+			other, _, err := fallback.ImageOf(linesOf("c", "d", "x"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.other = other
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			b := &broker{answer: func(r *kgo.Record) error {
+				if string(r.Key) != "c" {
+					return errAway
+				}
+				if stopped {
+					stop()
+				}
+				return nil
+			}}
+			if r, err := s.Recover(ctx, b); err == nil || r.Done {
+				t.Errorf("recovered %+v, %v", r, err)
+			}
+			b.refuse(nil)
+			drain(t, s, b)
+			wantKeys(t, b.keys(), "c", "a", "b", "x")
+		})
+	}
 }
