@@ -20,7 +20,10 @@ func (s *Spool) Append(ctx context.Context, lines []Line) error {
 		return fmt.Errorf("append to spool: %w", err)
 	}
 	defer leave()
-	if err := s.append(ctx, lines); err != nil {
+	if err = s.keepLock(); err == nil {
+		err = s.append(ctx, lines)
+	}
+	if err != nil {
 		return fmt.Errorf("append to spool: %w", err)
 	}
 	return nil

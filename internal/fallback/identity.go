@@ -62,6 +62,11 @@ func identify(file File) (id string, opening int64, err error) {
 		id = hex.EncodeToString(random)
 	}
 	opening++
+	return id, opening, inscribe(file, text, id, opening)
+}
+
+// inscribe writes an id and the number of an opening behind text, which is what the lock file has.
+func inscribe(file File, text []byte, id string, opening int64) error {
 	var line []byte
 	if len(text) > 0 && text[len(text)-1] != '\n' {
 		line = append(line, '\n')
@@ -71,7 +76,7 @@ func identify(file File) (id string, opening int64, err error) {
 	if err == nil && n < len(line) {
 		err = errShortWrite
 	}
-	return id, opening, errors.Join(err, file.Sync())
+	return errors.Join(err, file.Sync())
 }
 
 var errFullIdentity = errors.New("the lock file is full: stop the program and remove it")

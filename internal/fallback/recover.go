@@ -41,6 +41,9 @@ func (s *Spool) Recover(ctx context.Context, p Publisher) (Recovery, error) {
 	s.recovering.Lock()
 	defer s.recovering.Unlock()
 	s.checkAge()
+	if err := s.keepLock(); err != nil {
+		return Recovery{}, fmt.Errorf("recover from spool: %w", err)
+	}
 	s.syncDeleted()
 	f, ok, err := s.take()
 	if err != nil {

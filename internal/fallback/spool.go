@@ -21,6 +21,7 @@ type Spool struct {
 	lim     limits
 	chunk   int // bytes published at a time
 	held    int // bytes of lines that stay in memory between the check of a file and its publishing
+	locking sync.Mutex
 	lock    File
 	id      string // of the directory; empty: it could be neither read nor written
 	usage   *usage

@@ -1,0 +1,42 @@
+package fallback
+
+import (
+	"fmt"
+	"io"
+)
+
+// keepLock makes sure that the lock file is the one that this process holds. If somebody removed or replaced it, another process
+// may have the directory: then the lock is taken again, or the error is ErrLocked.
+func (s *Spool) keepLock() error {
+	s.locking.Lock()
+	defer s.locking.Unlock()
+	held, err := s.lock.Stat()
+	if err != nil {
+		return fmt.Errorf("look at the lock: %w", err)
+	}
+	switch named, err := s.fsys.Lstat(lockName); {
+	case err == nil && named.ID == held.ID:
+		return nil
+	case ignoreMissing(err) != nil:
+		return fmt.Errorf("look at the lock: %w", err)
+	}
+	taken, err := s.fsys.Lock(lockName)
+	if err != nil {
+		return fmt.Errorf("lock: %w", err)
+	}
+	s.log.Warn().Str("dir", s.cfg.Dir).Str("hint", "leave the file "+lockName+" alone while a program runs").Msg("spool lock file taken again")
+	s.note("identify spool directory", lockName, s.identifyAgain(taken))
+	s.note("close the former spool lock", lockName, s.lock.Close())
+	s.lock = taken
+	return nil
+}
+
+// identifyAgain writes the id and the opening of this process behind what another lock file has.
+func (s *Spool) identifyAgain(file File) error {
+	text, err := io.ReadAll(io.LimitReader(file, mostIdentities))
+	if err != nil || s.id == "" {
+		return err
+	}
+	since, _ := s.usage.held()
+	return inscribe(file, text, s.id, since>>changesBits)
+}
