@@ -95,6 +95,29 @@ const runCommand = "run"
 
 // Main does what the command line says and returns the exit code.
 func Main(env Env, commands []Command) int {
+	env, end := Written(env)
+	return end(do(env, commands))
+}
+
+// Written watches over standard output. end turns the exit code [Done] into [Failed] if something could not be written there,
+// and prints why. Where standard output is watched over already, end changes nothing.
+func Written(env Env) (watched Env, end func(code int) int) {
+	if _, is := env.Stdout.(*term.Sink); is {
+		return env, func(code int) int { return code }
+	}
+	out := term.NewSink(env.Stdout)
+	env.Stdout = out
+	return env, func(code int) int {
+		err := out.Err()
+		if err == nil {
+			return code
+		}
+		say(env.Stderr, "%s: the answer is not complete, as standard output could not be written: %v\n", env.Called(), err)
+		return max(code, Failed)
+	}
+}
+
+func do(env Env, commands []Command) int {
 	name, args := runCommand, env.Args
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		name, args = args[0], args[1:]

@@ -95,7 +95,7 @@ func run(env cli.Env, args []string) int {
 
 // show runs the demo until it is done or ctx ends, and returns the exit code.
 func show(ctx context.Context, env cli.Env, args []string) int {
-	stdout, stderr := env.Stdout, env.Stderr
+	stdout, stderr := term.Under(env.Stdout), env.Stderr
 	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	records := flags.Int("records", demoRecords, "")

@@ -152,7 +152,7 @@ func (fl *flips) followed(ctx context.Context, q state.FlipQuery, shown []state.
 			fl.flow(all)
 			q = q.Next(all, mark)
 		}
-		if len(all) < q.Limit && !frame.Sleep(ctx, fl.every) {
+		if fl.Lost() || len(all) < q.Limit && !frame.Sleep(ctx, fl.every) {
 			return nil
 		}
 	}

@@ -51,7 +51,7 @@ func (l *search) followed(ctx context.Context, f reader.Filter) error {
 			l.tellEdits(l.edits(ctx, found, l.full))
 			l.flow(found, l.view)
 		}
-		if !more && !frame.Sleep(ctx, l.every) {
+		if l.Lost() || !more && !frame.Sleep(ctx, l.every) {
 			return nil
 		}
 	}

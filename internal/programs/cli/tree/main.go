@@ -25,6 +25,7 @@ func Main(env cli.Env, o frame.Options) int {
 	if o.Stdin == nil {
 		o.Stdin = bytes.NewReader(nil)
 	}
+	env, written := cli.Written(env)
 	env = withConfig(env)
 	env, o.Asks = withDesk(env)
 	if len(env.Args) == 1 && env.Args[0] == "--version" {
@@ -43,7 +44,7 @@ func Main(env cli.Env, o frame.Options) int {
 	env, p := withPager(env, o)
 	code := f.end(env, run(env, o))
 	p.end(env.Signals)
-	return code
+	return written(code)
 }
 
 // run runs the command of the arguments, without the flags that Main takes.

@@ -125,6 +125,7 @@ type world struct {
 	edit       func(ctx context.Context, argv []string) error
 	page       func(ctx context.Context, argv []string, text []byte) error
 	signals    chan os.Signal
+	room       *int // bytes that standard output takes in a call; nil: any number
 }
 
 type result struct {
@@ -156,7 +157,10 @@ func (w *world) call(args ...string) result {
 	w.filled()
 	w.out.reset()
 	w.err.reset()
-	out, err := &w.out, &w.err
+	var out, err io.Writer = &w.out, &w.err
+	if w.room != nil {
+		out = &fullDisk{out, *w.room}
+	}
 	environ := []string{"NO_COLOR=1"}
 	if w.remote != "" {
 		args = append(append([]string{}, args...), "--server", w.desk, "--token-file", w.token)
@@ -175,7 +179,7 @@ func (w *world) call(args ...string) result {
 		},
 		Programs: programs(), Demo: democmd.Command(),
 	})
-	return result{code, out.String(), err.String()}
+	return result{code, w.out.String(), w.err.String()}
 }
 
 func (w *world) lettersNoted(context.Context) ([]archive.Noted, error) {
