@@ -11,11 +11,13 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"os"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"docket/internal/desk/api"
@@ -162,9 +164,11 @@ func (c *Client) ask(ctx context.Context, r request, out any) error {
 	if err != nil {
 		return err
 	}
-	answer, err := c.http.Do(sent)
+	var begun atomic.Bool
+	trace := &httptrace.ClientTrace{WroteHeaders: func() { begun.Store(true) }}
+	answer, err := c.http.Do(sent.WithContext(httptrace.WithClientTrace(ctx, trace)))
 	if err != nil {
-		return c.unanswered(ctx, err)
+		return c.unanswered(ctx, err, begun.Load())
 	}
 	defer func() { _ = answer.Body.Close() }() // nothing was written
 	if answer.StatusCode < 200 || answer.StatusCode > 299 {
@@ -172,7 +176,7 @@ func (c *Client) ask(ctx context.Context, r request, out any) error {
 	}
 	text, err := io.ReadAll(io.LimitReader(answer.Body, mostAnswer))
 	if err != nil {
-		return c.unanswered(ctx, err)
+		return c.unanswered(ctx, err, true)
 	}
 	if err := json.Unmarshal(text, out); err != nil {
 		return &ProblemError{Server: c.base.Host, foreign: true, Problem: api.Problem{Status: answer.StatusCode, Detail: "the answer is not that of a desk", Hint: "check the URL of the server, and the versions of both"}}

@@ -344,3 +344,40 @@ func TestLists_AskForTheirPage(t *testing.T) {
 		}
 	}
 }
+
+// A change without an answer may have been made, if the desk can have got it.
+func TestClient_MayBeDone(t *testing.T) {
+	t.Parallel()
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	for name, c := range map[string]struct {
+		handle http.HandlerFunc
+		change func(*client.Config)
+		want   bool
+	}{
+		"cut off":    {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, nil, true},
+		"of a proxy": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusGatewayTimeout) }, nil, true},
+		"database away": {func(w http.ResponseWriter, _ *http.Request) {
+			problem(w, api.Problem{Status: http.StatusServiceUnavailable, Hint: "h"})
+		}, nil, true},
+		"refused": {func(w http.ResponseWriter, _ *http.Request) {
+			problem(w, api.Problem{Status: http.StatusForbidden, Hint: "h"})
+		}, nil, false},
+		"too many": {func(w http.ResponseWriter, _ *http.Request) {
+			problem(w, api.Problem{Status: http.StatusTooManyRequests, Hint: "h"})
+		}, nil, false},
+		"not there": {nil, func(c *client.Config) { c.Server = gone.URL }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if c.change == nil {
+				c.change = func(*client.Config) {}
+			}
+			_, err := served(t, c.handle, c.change).Book().Resolve(t.Context(), []string{"a"}, ledger.Actor{Why: "w"})
+			var asked interface{ MayBeDone() bool }
+			if !errors.As(err, &asked) || asked.MayBeDone() != c.want {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}

@@ -41,11 +41,20 @@ func (e *ProblemError) Hint() string {
 	return e.Problem.Hint
 }
 
+// MayBeDone reports whether the desk may have done what it was asked, although it says that it failed.
+func (e *ProblemError) MayBeDone() bool {
+	return e.Status >= http.StatusInternalServerError || e.Status < http.StatusMultipleChoices
+}
+
 // UnansweredError says that the desk did not answer.
 type UnansweredError struct {
 	Server string
 	err    error
+	sent   bool // the request may have reached the desk
 }
+
+// MayBeDone reports whether the desk may have done what it was asked.
+func (e *UnansweredError) MayBeDone() bool { return e.sent }
 
 func (e *UnansweredError) Error() string {
 	if errors.Is(e.err, context.DeadlineExceeded) {
@@ -62,10 +71,27 @@ func (e *UnansweredError) Hint() string {
 	return "check the URL (--server, DOCKET_SERVER or `docket context list`) and that the desk runs; where a change was asked for, look first: it may have been done"
 }
 
-// unanswered is the error of a request without an answer. The cause of the caller, like a signal, wins.
-func (c *Client) unanswered(ctx context.Context, err error) error {
+// stoppedError says that the caller did not wait for an answer.
+type stoppedError struct {
+	server string
+	sent   bool
+}
+
+func (e *stoppedError) Error() string {
+	return "ask the desk at " + e.server + ": " + context.Canceled.Error()
+}
+
+// Unwrap returns [context.Canceled].
+func (*stoppedError) Unwrap() error { return context.Canceled }
+
+// MayBeDone is [UnansweredError.MayBeDone].
+func (e *stoppedError) MayBeDone() bool { return e.sent }
+
+// unanswered is the error of a request without an answer. sent says that it may have reached the desk. The cause of the caller,
+// like a signal, wins.
+func (c *Client) unanswered(ctx context.Context, err error, sent bool) error {
 	if errors.Is(context.Cause(ctx), context.Canceled) {
-		return fmt.Errorf("ask the desk at %s: %w", c.base.Host, context.Canceled)
+		return &stoppedError{c.base.Host, sent}
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		err = context.DeadlineExceeded
@@ -74,7 +100,7 @@ func (c *Client) unanswered(ctx context.Context, err error) error {
 	if errors.As(err, &inner) && inner.Unwrap() != nil { // the URL of the request may hold an id, so it is not shown
 		err = inner.Unwrap()
 	}
-	return &UnansweredError{c.base.Host, err}
+	return &UnansweredError{c.base.Host, err, sent}
 }
 
 // mostProblem limits the bytes of a problem that are read.

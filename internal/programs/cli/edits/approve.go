@@ -79,7 +79,7 @@ func (v *approve) approved(ctx context.Context, id int64, by ledger.Actor) error
 	}
 	p, err = v.Sys.Book.Approve(ctx, id, diff, v.Settings.DeskLease, by)
 	if err != nil {
-		return fmt.Errorf("nothing was changed: %w", err)
+		return frame.Unchanged(err)
 	}
 	if !v.AsJSON {
 		v.told(p)

@@ -306,7 +306,7 @@ func (ed *edit) offer(ctx context.Context, e ledger.Entry, before []byte, after 
 		lease = 0
 	}
 	if err := ed.Sys.Book.Edit(ctx, e.ID, changed, diff, lease, by); err != nil {
-		return fmt.Errorf("nothing was changed: %w", err)
+		return frame.Unchanged(err)
 	}
 	ed.done = true
 	if ed.noRetry {

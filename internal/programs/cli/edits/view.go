@@ -137,7 +137,7 @@ func (v view) told(p ledger.Proposal) {
 func (v view) propose(ctx context.Context, draft ledger.Draft, by ledger.Actor) error {
 	p, err := v.Sys.Book.Propose(ctx, draft, by)
 	if err != nil {
-		return fmt.Errorf("nothing was changed: %w", err)
+		return frame.Unchanged(err)
 	}
 	if v.AsJSON {
 		v.told(p)

@@ -117,7 +117,7 @@ func (call Call) Direct(do func(args []string) error) func(*cobra.Command, []str
 
 // Failed prints an error, and a hint where there is one.
 func (call Call) Failed(err error) {
-	if errors.Is(err, context.Canceled) {
+	if open := (*UnknownError)(nil); errors.Is(err, context.Canceled) && !errors.As(err, &open) {
 		return
 	}
 	call.Tell("%s: %v\n", call.Program, err)

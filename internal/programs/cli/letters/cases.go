@@ -67,7 +67,7 @@ func (a *care) assign(ctx context.Context, args []string, to string, by ledger.A
 			return err
 		}
 		if err := a.Sys.Book.AssignGroup(ctx, fingerprint, to, by); err != nil {
-			return fmt.Errorf("nothing was changed: %w", err)
+			return frame.Unchanged(err)
 		}
 		a.Tell("group %s is assigned to %s\n", fingerprint, orNobody(to))
 		return nil
@@ -203,7 +203,7 @@ func (a *care) snooze(ctx context.Context, args []string, until time.Time, by le
 	if !until.IsZero() {
 		r, err := a.Sys.Book.AddRule(ctx, ledger.Rule{Fingerprint: fingerprint, Act: ledger.Snoozed, EndsAt: until}, by)
 		if err != nil {
-			return fmt.Errorf("nothing was changed: %w", err)
+			return frame.Unchanged(err)
 		}
 		return v.show([]ledger.Rule{r})
 	}

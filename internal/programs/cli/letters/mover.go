@@ -3,7 +3,6 @@ package letters
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -85,7 +84,7 @@ func (m *mover) decide(ctx context.Context, args []string, by ledger.Actor, retr
 			outcomes, err = m.Sys.Book.Resolve(ctx, ids, by)
 		}
 		if err != nil {
-			return fmt.Errorf("nothing was changed: %w", err)
+			return frame.Unchanged(err)
 		}
 		for _, o := range outcomes {
 			fates = append(fates, moved(o, retry))

@@ -20,7 +20,7 @@ type Results struct{ frame.Call }
 // Fate is the result of a retry, an edit or a resolve of one dead letter.
 type Fate struct {
 	ID     string `json:"id"`
-	Result string `json:"result"` // retried, stored, dead, refused, lease_ended, edited, resolved, assigned, snoozed, awake or reopened
+	Result string `json:"result"` // retried, stored, dead, refused, unknown, lease_ended, edited, resolved, assigned, snoozed, awake or reopened
 	State  string `json:"state,omitempty"`
 	Detail string `json:"detail,omitempty"`
 	Ended  bool   `json:"-"` // there is nothing to wait for
@@ -46,6 +46,8 @@ func moved(o ledger.Outcome, retry bool) Fate {
 		}
 	case errors.Is(o.Err, ledger.ErrNotFound), errors.Is(o.Err, ledger.ErrAmbiguous):
 		return Fate{ID: o.ID, Result: "refused", Detail: notThere(o.Err), Ended: true}
+	case frame.Lost(o.Err):
+		return Fate{ID: o.ID, Result: "unknown", Detail: frame.Unchanged(o.Err).Error(), Ended: true}
 	}
 	return Fate{ID: o.ID, Result: "refused", Detail: o.Err.Error(), Ended: true}
 }
@@ -92,7 +94,7 @@ func (rs Results) Follow(ctx context.Context, fates []Fate, flags Waiting) error
 	}
 	there, err := jobs.Running(ctx, rs.Call)
 	if err != nil {
-		return err
+		return rs.begun(fates, err)
 	}
 	if flags.detach || !there && !flags.wait {
 		err := rs.Show(fates)
@@ -106,7 +108,7 @@ func (rs Results) Follow(ctx context.Context, fates []Fate, flags Waiting) error
 			if !fates[i].Ended {
 				if err := rs.look(ctx, &fates[i]); err != nil && ctx.Err() == nil {
 					p.End()
-					return err
+					return rs.begun(fates, err)
 				}
 			}
 			if fates[i].Ended {
@@ -124,6 +126,13 @@ func (rs Results) Follow(ctx context.Context, fates []Fate, flags Waiting) error
 			return rs.Show(fates)
 		}
 	}
+}
+
+// begun prints what was done before an error, and how to see the rest.
+func (rs Results) begun(fates []Fate, err error) error {
+	_ = rs.Show(fates) // the error says more
+	rs.Tell("the retries continue without this command. To see the results: docket dlq show %s --history\n", rs.oneOf(fates))
+	return err
 }
 
 // oneOf is the id of the retry that has not ended, ID where there are several.

@@ -178,7 +178,7 @@ func (v *rules) check(args []string) (frame.Work, error) {
 		}
 		made, err := v.Sys.Book.AddRule(ctx, r, by)
 		if err != nil {
-			return fmt.Errorf("nothing was changed: %w", err)
+			return frame.Unchanged(err)
 		}
 		return v.show([]ledger.Rule{made})
 	}, err
