@@ -13,6 +13,7 @@ import (
 	"docket/internal/history/archive"
 	"docket/internal/postgres/db"
 	"docket/internal/programs/cli"
+	"docket/internal/programs/cli/contexts"
 	"docket/internal/programs/cli/term"
 	"docket/internal/service/config"
 )
@@ -32,6 +33,9 @@ type opened struct {
 	Settings config.Settings
 	Sys      *System // nil before [Call.Open]
 	Code     int     // the exit code
+
+	target   *contexts.Target
+	targeted bool // target is known
 }
 
 // New starts a call.

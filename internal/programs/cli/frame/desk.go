@@ -15,13 +15,18 @@ import (
 	"docket/internal/service/config"
 )
 
-// Target returns the desk that flags, environment and contexts choose; nil: none, so that the database is asked.
+// Target returns the desk that flags, environment and contexts choose; nil: none, so that the database is asked. The file of a
+// token is read once, as a pipe gives it once.
 func (call Call) Target() (*contexts.Target, error) {
+	if call.targeted {
+		return call.target, nil
+	}
 	t, err := contexts.Of(call.Env.Environ, call.Options.Asks)
 	var wrong *contexts.MisuseError
 	if errors.As(err, &wrong) {
 		return nil, Misuse("%v", wrong)
 	}
+	call.target, call.targeted = t, err == nil
 	return t, err
 }
 

@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"docket/internal/programs/cli"
 )
@@ -185,5 +187,37 @@ func TestContext_FileOfItsOwner(t *testing.T) {
 	}
 	if r := w.call("context", "list"); r.code != 1 || strings.Contains(r.err, "planted-token") {
 		t.Errorf("a broken file: exit %d, %s", r.code, r.err)
+	}
+}
+
+// TestTarget_TokenOfAPipe: a tool that gives a token through a pipe gives it once, also to a command that names its caller first.
+func TestTarget_TokenOfAPipe(t *testing.T) {
+	t.Parallel()
+	w := (&world{book: newBook(deadLetters()...)}).overDesk(t, "operator")
+	token, err := os.ReadFile(w.token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.token = filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(w.token, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan result, 1)
+	go func() { done <- w.call("dlq", "resolve", deadLetters()[0].ID, "--note", "x") }()
+	give := func() {
+		if err := os.WriteFile(w.token, token, 0o600); err != nil {
+			t.Error(err)
+		}
+	}
+	give()
+	select {
+	case r := <-done:
+		if r.code != cli.Done || !strings.Contains(r.out, "RESOLVED") {
+			t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("it waits for the token once more")
+		give()
+		<-done
 	}
 }
