@@ -56,7 +56,7 @@ type StatesAsOf struct {
 	StoredBefore time.Time  `json:"stored_before" doc:"Decisions that were stored before then are in the answer; those of the last seconds are not"`
 	StoredSince  time.Time  `json:"stored_since" doc:"Decisions that were stored before then are in no state: they were archived or removed before states were kept"`
 	SubjectsBy   string     `json:"subjects_by" doc:"Where subjects are: PATH=PLACE, by comma; the first that fits counts"`
-	FullAt       *time.Time `json:"full_at,omitempty" doc:"When a subject last got no state, as there were DOCKET_STATES_MAX; a subject without a state may have decisions then"`
+	FullAt       *time.Time `json:"full_at,omitempty" doc:"When a subject last got no state on a path, as there were DOCKET_STATES_MAX; the answer may lack states and flips then, and is PARTIAL"`
 	// TrimmedBefore is missing if no state was removed.
 	TrimmedBefore *time.Time `json:"trimmed_before,omitempty" doc:"States that were last seen before then may have been removed (DOCKET_STATES_IDLE). One that came again counts from there on"`
 	Shards        []string   `json:"shards,omitempty" doc:"Shards that the answer has. The other fields are of the one that knows the least. Without shards it is missing"`
@@ -148,7 +148,7 @@ func (s *api) subjectStates(ctx context.Context, c caller, in *statesInput) (*st
 	if err != nil {
 		return nil, ofStates(err)
 	}
-	out := SubjectStates{States: []SubjectState{}, More: len(all) > in.Limit, StatesAsOf: asOf(mark), Completeness: begun.EndStates(complete.Facts{Found: len(all) > 0, Partly: len(all) == 0 && mark.FullAt != nil}, mark.StoredBefore)}
+	out := SubjectStates{States: []SubjectState{}, More: len(all) > in.Limit, StatesAsOf: asOf(mark), Completeness: begun.EndStates(complete.Facts{Found: len(all) > 0, Partly: mark.FullAt != nil}, mark.StoredBefore)}
 	for i := range all[:min(len(all), in.Limit)] {
 		out.States = append(out.States, stateOf(&all[i]))
 	}
@@ -181,7 +181,7 @@ func (s *api) flips(ctx context.Context, c caller, in *flipsInput) (*flipsOutput
 	if err := placed(in, mark); err != nil {
 		return nil, err
 	}
-	out := StateFlips{Flips: []StateFlip{}, StatesAsOf: asOf(mark), Completeness: begun.EndStates(complete.Facts{Found: len(all) > 0}, mark.StoredBefore)}
+	out := StateFlips{Flips: []StateFlip{}, StatesAsOf: asOf(mark), Completeness: begun.EndStates(complete.Facts{Found: len(all) > 0, Partly: mark.FullAt != nil}, mark.StoredBefore)}
 	for i := range all {
 		out.Flips = append(out.Flips, flipOf(&all[i]))
 	}

@@ -84,7 +84,7 @@ func (v *diff) compared(a, b reader.Decision) error {
 		name string
 		d    reader.Decision
 	}{{"A", a}, {"B", b}} {
-		v.Say("%s  %s  %s  %s  %s\n", v.Paint(term.Bold, end.name), term.Brief(end.d.ID), end.d.Time.UTC().Format(instant), v.paintVerdict(string(end.d.Verdict)), or(end.d.Path, "-"))
+		v.Say("%s  %s  %s  %s  %s%s\n", v.Paint(term.Bold, end.name), term.Brief(end.d.ID), end.d.Time.UTC().Format(instant), v.paintVerdict(string(end.d.Verdict)), or(end.d.Path, "-"), inShard(&end.d))
 	}
 	v.Say("\n")
 	if len(found.Changes) == 0 {
@@ -107,8 +107,9 @@ type jsonEnd struct {
 	Timestamp  *time.Time     `json:"timestamp"`
 	Path       *string        `json:"path"`
 	Verdict    reader.Verdict `json:"verdict"`
+	Shard      string         `json:"shard,omitempty"` // without shards it is missing
 }
 
 func endOf(d reader.Decision) jsonEnd {
-	return jsonEnd{DecisionID: d.ID, Timestamp: frame.UTC(d.Time), Path: d.Path, Verdict: d.Verdict}
+	return jsonEnd{DecisionID: d.ID, Timestamp: frame.UTC(d.Time), Path: d.Path, Verdict: d.Verdict, Shard: d.Shard}
 }

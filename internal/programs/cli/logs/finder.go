@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -242,12 +243,13 @@ func (fd finder) stored(ctx context.Context, id, flag string, at time.Time, with
 	if err != nil {
 		return d, nil, err
 	}
+	var same []reader.Decision // several shards can have one with this time
 	ofTime := func() bool {
-		n := slices.IndexFunc(all, func(one reader.Decision) bool { return one.Time.Equal(at.Truncate(time.Microsecond)) })
-		if n >= 0 {
-			d = all[n]
+		same = slices.DeleteFunc(slices.Clone(all), func(one reader.Decision) bool { return !one.Time.Equal(at.Truncate(time.Microsecond)) })
+		if len(same) > 0 {
+			d = same[0]
 		}
-		return n >= 0
+		return len(same) > 0
 	}
 	if len(all) == 0 || !at.IsZero() && !ofTime() {
 		if a == nil {
@@ -270,6 +272,9 @@ func (fd finder) stored(ctx context.Context, id, flag string, at time.Time, with
 		return all[0], a, nil
 	}
 	if !at.IsZero() && ofTime() {
+		if len(same) > 1 && d.Shard != "" {
+			fd.Tell("%s: %s\n", fd.Program, twins(same))
+		}
 		return d, a, nil
 	}
 	fd.Tell("%s: %s have the id %s; select one with %s:\n", fd.Program, term.Counted(int64(len(all)), "decision"), term.Brief(all[0].ID), flag)
@@ -285,6 +290,16 @@ func inShard(d *reader.Decision) string {
 		return ""
 	}
 	return ", shard " + term.Brief(d.Shard)
+}
+
+// twins says that several shards have a decision of one id and time, of which the first is taken.
+func twins(all []reader.Decision) string {
+	shards := make([]string, len(all))
+	for i := range all {
+		shards[i] = term.Brief(all[i].Shard)
+	}
+	return fmt.Sprintf("%d decisions have the id %s and this time, in the shards %s; this is that of %s. DOCKET_SHARD chooses another on the database, and docket logs shows all",
+		len(all), term.Brief(all[0].ID), strings.Join(shards, ", "), shards[0])
 }
 
 // apart says how several decisions of an id differ, after a comma.

@@ -90,7 +90,7 @@ func (fl *flips) list(ctx context.Context, q state.FlipQuery) error {
 	if err = fl.parts.Pass(err); err != nil {
 		return fl.noStates(err)
 	}
-	said := fl.endedStates(begun, complete.Facts{Found: len(all) > 0}, mark)
+	said := fl.endedStates(begun, complete.Facts{Found: len(all) > 0, Partly: mark.FullAt != nil}, mark)
 	switch {
 	case fl.follow:
 		slices.Reverse(all)
@@ -190,7 +190,7 @@ func (fl *flips) flow(all []state.Flip) {
 			revision = f.WasRevision + " → " + f.Revision
 		}
 		rows = append(rows, []term.Cell{
-			{Full: f.Time.Format(instant)}, {Full: term.Brief(f.Subject)}, {Full: term.Brief(f.Path)}, {Full: string(f.Was)}, {Full: string(f.Verdict)}, {Full: late},
+			{Full: f.Time.UTC().Format(instant)}, {Full: term.Brief(f.Subject)}, {Full: term.Brief(f.Path)}, {Full: string(f.Was)}, {Full: string(f.Verdict)}, {Full: late},
 			{Full: term.Brief(revision)}, {Full: f.Version.ID},
 		})
 	}

@@ -89,7 +89,9 @@ func lacks(err error) (shards, places []string) {
 }
 
 // same is what makes two decisions one.
-func same(d reader.Decision) string { return d.ID + "\x00" + d.Time.UTC().Format(time.RFC3339Nano) }
+func same(d reader.Decision) string {
+	return d.ID + "\x00" + d.Shard + "\x00" + d.Time.UTC().Format(time.RFC3339Nano)
+}
 
 // lastOnes shows the newest decisions that are stored already, the newest last.
 func (l *search) lastOnes(ctx context.Context, f reader.Filter) (map[string]bool, error) {

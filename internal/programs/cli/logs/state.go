@@ -78,7 +78,7 @@ func (st *states) show(ctx context.Context, subject string) error {
 		return st.noStates(err)
 	}
 	more := len(all) > st.limit
-	said := st.endedStates(begun, complete.Facts{Found: len(all) > 0, Partly: len(all) == 0 && mark.FullAt != nil}, mark)
+	said := st.endedStates(begun, complete.Facts{Found: len(all) > 0, Partly: mark.FullAt != nil}, mark)
 	all = all[:min(len(all), st.limit)]
 	if st.AsJSON {
 		out := jsonStates{States: []jsonState{}, More: more, jsonAsOf: asOf(mark, said, st.partial())}
@@ -124,7 +124,7 @@ func (st *states) stateRows(all []state.State) {
 		if s.Before != nil {
 			before = string(s.Before.Verdict)
 		}
-		since := s.Since.Time.Format(instant)
+		since := s.Since.Time.UTC().Format(instant)
 		if s.Doubtful() {
 			since += " ?"
 		}
@@ -136,7 +136,7 @@ func (st *states) stateRows(all []state.State) {
 			decisions += " ?"
 		}
 		rows = append(rows, []term.Cell{
-			{Full: term.Brief(s.Path)}, {Full: verdict}, {Full: since}, {Full: s.LastSeen.Format(instant), Brief: term.Ago(s.LastSeen, now)},
+			{Full: term.Brief(s.Path)}, {Full: verdict}, {Full: since}, {Full: s.LastSeen.UTC().Format(instant), Brief: term.Ago(s.LastSeen, now)},
 			{Full: decisions}, {Full: before}, {Full: term.Brief(s.Revision)}, {Full: s.Version.ID},
 		})
 	}

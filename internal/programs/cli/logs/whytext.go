@@ -19,7 +19,7 @@ func (wy *why) text(x reader.Explanation, q reader.Question, now time.Time) {
 	wy.Say("%s %s\n", wy.Paint(term.Bold, "Decision"), x.DecisionID)
 	wy.Painted("verdict", wy.paintVerdict(string(x.Verdict)))
 	wy.Field("based on", x.VerdictFrom)
-	wy.Field("decided", x.Timestamp.Format(instant)+" ("+term.Ago(x.Timestamp, now)+")")
+	wy.Field("decided", x.Timestamp.UTC().Format(instant)+" ("+term.Ago(x.Timestamp, now)+")")
 	wy.Field("archived in", x.Archived.String())
 	wy.Field("policy", term.Brief(x.Rego))
 	wy.Field("query", term.Brief(x.Query))
@@ -173,7 +173,7 @@ func (wy *why) since(x reader.Explanation, now time.Time) {
 		what = "had this result"
 	}
 	if w.FirstTime != nil {
-		line := w.FirstTime.Format(instant) + " (" + term.Ago(*w.FirstTime, now) + "), " + wy.idOr(w.FirstID, x.DecisionID)
+		line := w.FirstTime.UTC().Format(instant) + " (" + term.Ago(*w.FirstTime, now) + "), " + wy.idOr(w.FirstID, x.DecisionID)
 		if w.Otherwise == nil {
 			line += ", or earlier" // it is only the first that was looked at
 		}
@@ -183,7 +183,7 @@ func (wy *why) since(x reader.Explanation, now time.Time) {
 		wy.Field("in revision", reader.Revision(w.FirstBundles))
 	}
 	if o := w.Otherwise; o != nil {
-		wy.Field("before that", string(o.Verdict)+" at "+o.Timestamp.Format(instant)+", "+term.Brief(o.DecisionID))
+		wy.Field("before that", string(o.Verdict)+" at "+o.Timestamp.UTC().Format(instant)+", "+term.Brief(o.DecisionID))
 		wy.Field("in revision", reader.Revision(o.Bundles))
 	} else {
 		wy.Field("before that", "no other verdict found: each decision searched "+what)
@@ -205,7 +205,7 @@ func (wy *why) since(x reader.Explanation, now time.Time) {
 	case w.Otherwise != nil && o.DecisionID == w.Otherwise.DecisionID:
 		wy.Field("same input", "yes: the same input had another verdict, so policy, data or time made the difference")
 	default:
-		wy.Field("same input", string(o.Verdict)+" at "+o.Timestamp.Format(instant)+", "+term.Brief(o.DecisionID))
+		wy.Field("same input", string(o.Verdict)+" at "+o.Timestamp.UTC().Format(instant)+", "+term.Brief(o.DecisionID))
 		wy.changes(o.Changes, o.More, "    ")
 	}
 }
@@ -227,7 +227,7 @@ func (wy *why) near(title string, all []reader.Neighbour) {
 	}
 	wy.Heading(title)
 	for _, n := range all {
-		wy.Say("  %s  %s  %s\n", n.Timestamp.Format(instant), wy.paintVerdict(string(n.Verdict)), term.Brief(n.DecisionID))
+		wy.Say("  %s  %s  %s\n", n.Timestamp.UTC().Format(instant), wy.paintVerdict(string(n.Verdict)), term.Brief(n.DecisionID))
 		shown := n.Changes[:min(nearChanges, len(n.Changes))]
 		wy.changes(shown, n.More+len(n.Changes)-len(shown), "    ")
 		if len(n.Changes) == 0 {

@@ -47,12 +47,20 @@ func TestComplete_JSON(t *testing.T) {
 	}
 }
 
-// States say how complete they are, but not until when. Without room for further subjects "no state" is not known.
+// States say how complete they are, but not until when. Without room for further states it is not known what else there was: a
+// known subject gets none on a further path either.
 func TestComplete_States(t *testing.T) {
 	t.Parallel()
-	for args, want := range map[string]reader.Freshness{"state alice": reader.Fresh, "state nobody": reader.Partial, "flips": reader.Fresh} {
+	for args, want := range map[string]reader.Freshness{
+		"state alice": reader.Partial, "state nobody": reader.Partial, "flips": reader.Partial, "state alice --path admin/*": reader.Partial,
+		"roomy state alice": reader.Fresh, "roomy state nobody": reader.NotFound, "roomy flips": reader.Fresh,
+	} {
 		w := &world{states: statesKept(), complete: completed(t, &completetest.Log{}, completetest.Books{N: 2})}
 		var got map[string]any
+		args, roomy := strings.CutPrefix(args, "roomy ")
+		if roomy {
+			w.states.Mark.FullAt = nil
+		}
 		r := w.call(append(strings.Fields(args), "--json")...)
 		if err := json.Unmarshal([]byte(r.out), &got); err != nil {
 			t.Fatalf("%v in %s", err, r.out)
