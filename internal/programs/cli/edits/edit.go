@@ -327,7 +327,7 @@ func lined(text string) string {
 func (ed *edit) inEditor(text string) (_ string, err error) {
 	dir, err := os.MkdirTemp("", "docket-edit-")
 	if err != nil {
-		return "", fmt.Errorf("make a temporary directory: %w", err)
+		return "", fmt.Errorf("make a temporary directory: %w; set TMPDIR to a directory that only you can read, or give --file", err)
 	}
 	defer func() {
 		if gone := os.RemoveAll(dir); gone != nil && err == nil {

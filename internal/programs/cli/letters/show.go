@@ -70,6 +70,8 @@ func (sh *show) one(ctx context.Context, id string) error {
 	if err != nil {
 		return fmt.Errorf("history of %s: %w", sh.ID(e.ID), err)
 	}
+	// Who changes the payload in SQL need not say so. The audit has it all the same.
+	e.Edited = e.Edited || slices.ContainsFunc(audits, func(a ledger.Audit) bool { return a.Act == ledger.Edited })
 	if sh.AsJSON {
 		sh.Print(sh.json(e, audits, sendings))
 		return nil
@@ -281,8 +283,21 @@ func (sh *show) past(audits []ledger.Audit, sendings []ledger.Sending) {
 			sh.Say("\n  edited %s by %s; --payload shows the change\n", term.Stamp(a.At), term.Brief(a.By))
 			continue
 		}
-		sh.Say("\n  edited %s by %s, %s before:\n%s\n", term.Stamp(a.At), term.Brief(a.By), term.Counted(int64(len(a.Original)), "byte"), sh.Diff(a.Diff))
+		change := sh.Diff(a.Diff)
+		if a.Diff == "" { // it was changed in SQL
+			change = sh.original(a.Original)
+		}
+		sh.Say("\n  edited %s by %s, %s before:\n%s\n", term.Stamp(a.At), term.Brief(a.By), term.Counted(int64(len(a.Original)), "byte"), change)
 	}
+}
+
+// original is a payload before a change that has no difference by lines.
+func (sh *show) original(value []byte) term.Safe {
+	text, _, err := Inflate(value, int64(sh.Settings.MaxRecordBytes))
+	if err != nil {
+		text = value
+	}
+	return term.Lines(term.Pretty(text))
 }
 
 // signedIn is the connection that the server saw: the login, the application and the address.

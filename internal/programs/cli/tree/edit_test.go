@@ -261,3 +261,12 @@ func TestEditor_OwnProcess(t *testing.T) {
 		t.Errorf("exit %d, %s\n%s%s", r.code, got, r.out, r.err)
 	}
 }
+
+// In an image without a directory for temporary files, an edit says what to do.
+func TestEdit_NoTemporaryDirectory(t *testing.T) {
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "missing"))
+	w := &world{book: newBook(deadLetters()...), terminal: person(80), edit: func(context.Context, []string) error { return nil }}
+	if r := w.call(editArgs...); r.code != cli.Failed || !strings.Contains(r.err, "make a temporary directory: ") || !strings.Contains(r.err, "set TMPDIR to a directory that only you can read, or give --file") {
+		t.Errorf("exit %d\n%s", r.code, r.err)
+	}
+}

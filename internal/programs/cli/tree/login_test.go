@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"docket/internal/desk/ledger"
+	"docket/internal/programs/cli"
 )
 
 // TestShow_Login: the login that the server saw is printed beside the name, and the columns that were changed by hand.
@@ -66,5 +67,23 @@ func TestShow_Login(t *testing.T) {
 		if h.By != "Mara (CISO)" || h.Login != "clerk\x1b[31m" || h.Application != "psql" || h.Client != "10.0.0.9" || !slices.Equal(h.Columns, []string{"headers", "key"}) || (h.Was != nil) != payload {
 			t.Errorf("%+v", h)
 		}
+	}
+}
+
+// A payload that somebody changes in SQL has no difference by lines, and its row need not be marked. The audit has what was there.
+func TestShow_EditedInSQL(t *testing.T) {
+	t.Parallel()
+	all := deadLetters()
+	id := all[0].ID
+	for _, role := range []string{"", "operator"} {
+		b := newBook(all...)
+		b.audit(id, ledger.Audit{At: now, Act: ledger.Edited, From: ledger.Pending, To: ledger.Pending, By: "clerk (SQL)", Why: "changed by hand", Original: []byte(`{"user":"before"}`)})
+		w := &world{book: b, terminal: person(140)}
+		if role != "" {
+			w.overDesk(t, role)
+		}
+		w.says(t, cli.Done, []string{"dlq", "show", id}, "yes, the payload was changed by hand", "!before\"")
+		w.says(t, cli.Done, []string{"dlq", "show", id, "--payload", "--history"}, "by clerk (SQL), 17 bytes before:\n{\n  \"user\": \"before\"\n}\n")
+		w.says(t, cli.Done, []string{"dlq", "show", id, "--payload", "--json"}, `"edited": true`, `"original": {`)
 	}
 }
