@@ -15,7 +15,7 @@ import (
 )
 
 // errPages says that a desk answers with the same page again.
-var errPages = errors.New("the desk does not end its list of archives")
+var errPages = errors.New("the desk does not end its list of archives or days")
 
 // Inventory asks what the archive of the desk has and lacks, page by page.
 func (c *Client) Inventory(ctx context.Context) (*inventory.Inventory, error) {

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"docket/internal/desk/api"
@@ -94,5 +96,33 @@ func TestForget_RefusedAndOlder(t *testing.T) {
 	code = http.StatusNotFound
 	if _, _, err := c.Book().Forget(t.Context(), day, ledger.Actor{Why: "r"}, false); err == nil || !strings.Contains(err.Error(), "does not have this question") {
 		t.Errorf("%v", err)
+	}
+}
+
+// A desk gives days page by page, and no page is left out.
+func TestCalendar_AllPages(t *testing.T) {
+	t.Parallel()
+	var endless atomic.Bool
+	c := served(t, func(w http.ResponseWriter, r *http.Request) {
+		page := map[string]string{
+			"":           `{"days":[{"day":"2026-11-03"},{"day":"2026-11-02"}],"next":"2026-11-02","shared":[{"day":"2026-10-31","bytes":9}],"lacks":["x"]}`,
+			"2026-11-02": `{"days":[{"day":"2026-11-01"}],"shared":[{"day":"2026-10-31","bytes":9}],"lacks":["x"]}`,
+		}
+		if endless.Load() {
+			page["2026-11-02"] = page[""]
+		}
+		_, _ = io.WriteString(w, page[r.URL.Query().Get("before")]) // the client is gone
+	})
+	found, err := c.Calendar(t.Context())
+	var days []string
+	for _, d := range found.Days {
+		days = append(days, d.Day.String())
+	}
+	if err != nil || strings.Join(days, " ") != "2026-11-01 2026-11-02 2026-11-03" || len(found.Shared) != 1 || len(found.Lacks) != 1 {
+		t.Errorf("%v, %+v, %v", days, found, err)
+	}
+	endless.Store(true)
+	if _, err := c.Calendar(t.Context()); err == nil {
+		t.Error("the same page again is taken")
 	}
 }

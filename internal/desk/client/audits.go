@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"docket/internal/desk/api"
@@ -51,20 +52,38 @@ func (b Book) Audits(ctx context.Context, q ledger.AuditQuery) (ledger.Audits, e
 	return found, nil
 }
 
-// Calendar asks where the decisions of each day are, of all days.
+// Calendar asks where the decisions of each day are, of all days, page by page.
 func (c *Client) Calendar(ctx context.Context) (archive.Calendar, error) {
 	const page = 4000
 	var out archive.Calendar
-	var list api.ArchiveDays
-	if err := c.ask(ctx, get("/archive", url.Values{"limit": {strconv.Itoa(page)}}), &list); err != nil {
-		return out, older(err)
+	q := url.Values{"limit": {strconv.Itoa(page)}}
+	for {
+		var list api.ArchiveDays
+		if err := c.ask(ctx, get("/archive", q), &list); err != nil {
+			return out, older(err)
+		}
+		if err := daysOf(&out, &list); err != nil {
+			return out, err
+		}
+		if list.Next == "" {
+			slices.Reverse(out.Days)
+			return out, nil
+		}
+		if was := q.Get("before"); was != "" && list.Next >= was {
+			return out, errPages
+		}
+		q.Set("before", list.Next)
 	}
-	out.Where, out.Lacks = list.Where, list.Lacks
-	for i := len(list.Days) - 1; i >= 0; i-- {
+}
+
+// daysOf adds a page of days, the newest first. The rest is the same on each page.
+func daysOf(out *archive.Calendar, list *api.ArchiveDays) error {
+	out.Where, out.Lacks, out.Shared = list.Where, list.Lacks, nil
+	for i := range list.Days {
 		d := &list.Days[i]
 		day, err := archive.ParseDay(d.Day)
 		if err != nil {
-			return out, err
+			return err
 		}
 		out.Days = append(out.Days, archive.CalendarDay{
 			Day: day, State: d.State, Rows: orUnknown(d.Rows), Bytes: d.Bytes, Counted: orUnknown(d.Counted), Archived: orUnknown(d.Archived), Size: d.Size,
@@ -74,11 +93,11 @@ func (c *Client) Calendar(ctx context.Context) (archive.Calendar, error) {
 	for _, s := range list.Shared {
 		day, err := archive.ParseDay(s.Day)
 		if err != nil {
-			return out, err
+			return err
 		}
 		out.Shared = append(out.Shared, archive.Held{Day: day, Location: archive.Shared, Rows: orUnknown(s.Rows), Bytes: s.Bytes})
 	}
-	return out, nil
+	return nil
 }
 
 // orUnknown is a number of days; -1: it is not known.

@@ -84,7 +84,7 @@ func (d *days) list(ctx context.Context, before archive.Day) error {
 	}
 	switch {
 	case d.AsJSON:
-		d.Print(frame.ListOf(all, next, calendarDayOf))
+		d.Print(jsonDaysOf(all, next, c))
 	case len(all) == 0:
 		d.Tell("no day is known\n")
 	default:
@@ -144,6 +144,21 @@ type jsonDay struct {
 	Gaps       []string   `json:"gaps,omitempty"`
 	Unfinished []string   `json:"unfinished,omitempty"`
 	Forgotten  string     `json:"forgotten,omitempty"`
+}
+
+// jsonDays is a list of days, with what it lacks.
+type jsonDays struct {
+	frame.List[jsonDay]
+	Shared []jsonHeld `json:"shared,omitempty"` // parts of the table that have several days together
+	Lacks  []string   `json:"lacks,omitempty"`  // places that could not be looked at
+}
+
+func jsonDaysOf(all []archive.CalendarDay, next string, c archive.Calendar) jsonDays {
+	out := jsonDays{List: frame.ListOf(all, next, calendarDayOf), Lacks: c.Lacks}
+	for _, h := range c.Shared {
+		out.Shared = append(out.Shared, heldOf(h))
+	}
+	return out
 }
 
 func calendarDayOf(d archive.CalendarDay) jsonDay {

@@ -152,17 +152,19 @@ func (x *export) archive(ctx context.Context, d due, by string) error {
 		}
 	}
 	told, failed, err := x.archiveDecisions(ctx, shelf, d.days, by)
+	if err == nil {
+		var letters []jsonArchived
+		var more int
+		letters, more, err = x.archiveLetters(ctx, shelf, d.letters, by)
+		told, failed = append(told, letters...), failed+more
+	}
+	if x.AsJSON && (err == nil || len(told) > 0) { // also where it was stopped: days before were dropped
+		x.Print(frame.ListOf(told, "", func(t jsonArchived) jsonArchived { return t }))
+	}
 	if err != nil {
 		return err
 	}
-	letters, more, err := x.archiveLetters(ctx, shelf, d.letters, by)
-	if err != nil {
-		return err
-	}
-	if x.AsJSON {
-		x.Print(frame.ListOf(append(told, letters...), "", func(t jsonArchived) jsonArchived { return t }))
-	}
-	if failed+more > 0 {
+	if failed > 0 {
 		return frame.Exit(1)
 	}
 	return nil

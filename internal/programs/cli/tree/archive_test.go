@@ -178,3 +178,26 @@ func TestArchiveList_TellsOfTheDesk(t *testing.T) {
 		t.Errorf("with the setting alone: %s", r.err)
 	}
 }
+
+// stopping is a table of which the first day is in use, and the command is stopped at the second.
+type stopping struct{ days }
+
+func (s stopping) Open(_ context.Context, day archive.Day) (archive.OpenDay, error) {
+	if day == s.days[0].Day {
+		return nil, archive.ErrBusy
+	}
+	return nil, context.Canceled
+}
+
+// TestArchive_StoppedHalfWay: the answer has the days before, which may have been dropped.
+func TestArchive_StoppedHalfWay(t *testing.T) {
+	t.Parallel()
+	w := &world{days: stopping{of(t, "2026-08-01", "2026-08-02", "2026-08-03")}, shelf: archive.Dir(t.TempDir())}
+	r := w.call("archive", "--older-than", "90d", "--to", "x", "--operator", "mara", "--json")
+	var answer struct {
+		Entries []struct{ Day, Error string }
+	}
+	if err := json.Unmarshal([]byte(r.out), &answer); err != nil || r.code != 1 || len(answer.Entries) != 2 || answer.Entries[0].Day != "2026-08-01" || answer.Entries[1].Error == "" {
+		t.Errorf("exit %d, %v, %q, %q", r.code, err, r.out, r.err)
+	}
+}

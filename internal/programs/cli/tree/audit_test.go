@@ -51,7 +51,7 @@ func TestDays_NewestFirst(t *testing.T) {
 	w.says(t, cli.Done, []string{"archive", "days"}, "2026-11-03", "hot, and archived", "The archives could not be read.", "decisions up to 2026-10-31", "archive "+begun+`\x1b[31m is not finished: a run is writing it, or was killed`, "!\x1b[31m")
 	w.says(t, cli.Done, []string{"archive", "days", "-o", "csv"}, ",gaps,unfinished,", begun)
 	w.says(t, cli.Done, []string{"archive", "days", "-n", "1"}, "!is not finished")
-	w.says(t, cli.Done, []string{"archive", "days", "-n", "2", "--json"}, `"next": "2026-11-02"`, `"rows": null`, `"counted": 1200`, `"unfinished": [`, "!2026-11-01")
+	w.says(t, cli.Done, []string{"archive", "days", "-n", "2", "--json"}, `"next": "2026-11-02"`, `"rows": null`, `"counted": 1200`, `"unfinished": [`, `"lacks": [`, "The archives could not be read.", `"day": "2026-10-31"`, "!2026-11-01")
 	w.says(t, cli.Done, []string{"archive", "days", "--before", "2026-11-01"}, "no day is known")
 	w.says(t, cli.Misuse, []string{"archive", "days", "--before", "2026-11-31"}, "--before")
 	w.says(t, cli.Misuse, []string{"archive", "days", "-n", "0"}, "1 to 4000")
