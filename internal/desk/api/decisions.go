@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -250,7 +251,11 @@ func (s *api) page(ctx context.Context, f reader.Filter, p reader.Page) (reader.
 		}
 		all.Decisions = append(all.Decisions, part.Decisions...)
 		all.Next, all.Reached, p.After = part.Next, part.Reached, part.Next
-		all.NotLooked = append(all.NotLooked, part.NotLooked...)
+		for _, g := range part.NotLooked {
+			if !slices.Contains(all.NotLooked, g) { // each part may miss the same day
+				all.NotLooked = append(all.NotLooked, g)
+			}
+		}
 		for _, d := range part.Decisions {
 			size += len(d.Raw)
 		}

@@ -103,6 +103,9 @@ func Verify() Command {
 }
 
 func runVerify(env Env, o verifyFlags) int {
+	if o.since.at.After(time.Now()) && len(o.from) == 0 {
+		return misuse(env, "--since "+quoted(o.since.text)+" is in the future: nothing would be checked", "verify")
+	}
 	var from []inspect.Query
 	for _, text := range o.from {
 		q := inspect.ParseQuery(text)

@@ -57,3 +57,12 @@ func TestCheck_Archives(t *testing.T) {
 		t.Errorf("of the consumer alone: exit %d\n%s%s", code, out, errs)
 	}
 }
+
+// TestVerify_SinceTheFuture: with nothing to check nothing would be broken.
+func TestVerify_SinceTheFuture(t *testing.T) {
+	t.Parallel()
+	environ := []string{"DOCKET_DATABASE_URL=postgres://u:p@127.0.0.1:1/x?sslmode=disable", "DOCKET_KAFKA_BROKERS=127.0.0.1:1"}
+	if code, _, errs := call(environ, "verify", "--since", "9999-01-01"); code != 2 || !strings.Contains(errs, `--since "9999-01-01" is in the future: nothing would be checked`) {
+		t.Errorf("exit %d\n%s", code, errs)
+	}
+}
