@@ -540,3 +540,27 @@ func TestTLS_BrokenFilesAreTold(t *testing.T) {
 		t.Errorf("told %d times, and %d times that it is over", told, over)
 	}
 }
+
+// A pipe gives the rights once: whoever opens it again waits for somebody who writes.
+func TestRights_PipeIsReadOnce(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "rights")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fresh := make(chan error, 1)
+	go func() {
+		_, err := freshClients(path, "{}")
+		fresh <- err
+	}()
+	select {
+	case err := <-fresh:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("it waits")
+		_ = os.WriteFile(path, []byte("late"), 0o600)
+		<-fresh
+	}
+}

@@ -148,6 +148,14 @@ func readClients(path string) (config.Secret, error) {
 	return config.Secret(text), nil
 }
 
+// freshClients reads the file of rights again. A file that cannot be read twice, such as a pipe, has what was loaded.
+func freshClients(path string, loaded config.Secret) (config.Secret, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return loaded, nil // whoever opens a pipe again waits
+	}
+	return readClients(path)
+}
+
 // bare is an error of the file system without the path.
 func bare(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
@@ -205,7 +213,9 @@ func (p *Program) admit(change func(*credentials)) error {
 func (p *Program) renewRights(ctx context.Context) {
 	app.Renewal{
 		Loaded: p.admission.in.clients, Every: p.options.TokensEvery,
-		Read: func(config.Secret) (config.Secret, error) { return readClients(p.settings.CollectorClientsFile) },
+		Read: func(now config.Secret) (config.Secret, error) {
+			return freshClients(p.settings.CollectorClientsFile, now)
+		},
 		Use: func(fresh config.Secret) error {
 			return p.admit(func(c *credentials) { c.clients = fresh })
 		},
