@@ -9,7 +9,7 @@ import (
 	"docket/internal/history/archive"
 )
 
-// A database that does not answer says nothing of another desk. So no alert about a failure or a backlog begins anew.
+// A database that does not answer says nothing of another desk. So no alert about a failure or a backlog begins again.
 func TestArchivingMetrics_DutyUnknown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

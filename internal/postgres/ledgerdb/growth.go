@@ -26,8 +26,8 @@ type room struct {
 
 const admitSQL = `SELECT dead_letters_admit($1::text[], $2::text[], $3::text[], $4::int[], $5::bigint[], $6::timestamptz[], $7::boolean[], $8::boolean[], $9::bigint, $10::bigint, $11::boolean, $12::bigint[], $13::bigint[])`
 
-// homelessSQL says whether any of these letters is neither in the ledger, nor was removed from it, nor is in a range, as
-// dead_letters_admit has it.
+// homelessSQL says whether the ledger knows nothing of any of these letters. It knows those that it has, those that were removed
+// from it, and those in a range, as dead_letters_admit has it.
 const homelessSQL = `SELECT EXISTS (SELECT FROM unnest($1::text[], $2::text[], $3::text[], $4::int[], $5::bigint[], $6::timestamptz[], $7::boolean[], $8::boolean[])
 		AS n(id, client, topic, partition, place, stamp, nowhere, enters)
 	WHERE NOT n.enters

@@ -541,7 +541,7 @@ func TestTLS_BrokenFilesAreTold(t *testing.T) {
 	}
 }
 
-// A pipe gives the rights once: whoever opens it again waits for somebody who writes.
+// A pipe gives the rights once. A second open of it waits for somebody who writes.
 func TestRights_PipeIsReadOnce(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "rights")

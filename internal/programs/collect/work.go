@@ -151,7 +151,7 @@ func readClients(path string) (config.Secret, error) {
 // freshClients reads the file of rights again. A file that cannot be read twice, such as a pipe, has what was loaded.
 func freshClients(path string, loaded config.Secret) (config.Secret, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
-		return loaded, nil // whoever opens a pipe again waits
+		return loaded, nil // a second open of a pipe waits
 	}
 	return readClients(path)
 }

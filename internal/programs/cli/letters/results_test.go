@@ -55,7 +55,7 @@ var errAway = errors.New("the ledger is away")
 
 func (away) Desks(context.Context, time.Duration) ([]string, error) { return nil, errAway }
 
-// What was done is told, whatever comes after it.
+// An error that comes later does not hide what was done.
 func TestFollow_TellsWhatWasDone(t *testing.T) {
 	t.Parallel()
 	var out, errs bytes.Buffer

@@ -70,7 +70,7 @@ func (sh *show) one(ctx context.Context, id string) error {
 	if err != nil {
 		return fmt.Errorf("history of %s: %w", sh.ID(e.ID), err)
 	}
-	// Who changes the payload in SQL need not say so. The audit has it all the same.
+	// A change of the payload in SQL may leave this unsaid. The audit has it all the same.
 	e.Edited = e.Edited || slices.ContainsFunc(audits, func(a ledger.Audit) bool { return a.Act == ledger.Edited })
 	if sh.AsJSON {
 		sh.Print(sh.json(e, audits, sendings))

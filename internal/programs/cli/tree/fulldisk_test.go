@@ -46,7 +46,7 @@ func TestOutput_FullDisk(t *testing.T) {
 	}
 }
 
-// Whoever follows into a file is not left with one that has a gap.
+// A file that decisions are followed into has no gap without an error.
 func TestFollow_FullDisk(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
