@@ -17,6 +17,10 @@ const besides = 68 << 20
 // answers is the memory of the client of one more lane, in bytes: the brokers' answers that it has not opened.
 const answers = 4 << 20
 
+// asking is how many batches beside those with a turn wait for rows of a limit, about. Each gave its turn to another one. Without
+// room for them the heap stays at its limit, and collecting garbage doubles the processor time of a consumer.
+const asking = 3
+
 // buffer is how many bytes the queues of a lane may have. All lanes share what one would have alone: [queued] batches.
 // The urgent and the bulk lane have one batch each.
 func buffer(l lanes.Lane, of int, s config.Settings) int64 {
@@ -30,7 +34,7 @@ func buffer(l lanes.Lane, of int, s config.Settings) int64 {
 // SoftMemory is the heap, in bytes, from which a program collects garbage more often than Go would. For the consumer it
 // is the sum of the queues, a batch for each turn, two of the largest records, and [besides]. It is not a limit:
 // partitions that hold keep their batches beyond it. Lanes share the queues and the turns, and each further one adds
-// [answers]. 0 means none. The replayer has none, as its look-ahead is many times
+// [answers]. A limit of rows adds [asking] batches. 0 means none. The replayer has none, as its look-ahead is many times
 // its batches.
 //
 // For the collector it is [besides], the uploads, and as much again for records, redacted copies and compression.
@@ -42,7 +46,11 @@ func SoftMemory(program config.Program, s config.Settings) int64 {
 	default:
 		return 0
 	}
-	return besides + answers*int64(len(s.LaneNames)) + queued*int64(s.BatchMaxBytes) + turns*max(int64(s.BatchMaxBytes), int64(s.MaxRecordBytes)/2)
+	batches := int64(queued)
+	if s.LimitRows > 0 {
+		batches += asking
+	}
+	return besides + answers*int64(len(s.LaneNames)) + batches*int64(s.BatchMaxBytes) + turns*max(int64(s.BatchMaxBytes), int64(s.MaxRecordBytes)/2)
 }
 
 // setBytes is what one set of records may take in memory: four batches, and a record of the largest size twice.
