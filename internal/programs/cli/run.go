@@ -46,12 +46,15 @@ func run(env Env) int {
 	if code != Done {
 		return code
 	}
-	app.KeepMemory(env.Program, s, env.Environ)
+	ease := app.KeepMemory(env.Program, s, env.Environ)
 	env.Options.Environ = env.Environ
 	p, err := app.New(env.Program, s, log, prometheus.NewRegistry(), env.Options)
 	if err != nil {
 		return Unopened(env, err)
 	}
+	easing, end := context.WithCancel(context.Background())
+	defer end()
+	go ease(easing)
 	return Serve(env, p)
 }
 

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"math"
 	"runtime/debug"
 	"slices"
@@ -17,10 +18,6 @@ const besides = 68 << 20
 // answers is the memory of the client of one more lane, in bytes: the brokers' answers that it has not opened.
 const answers = 4 << 20
 
-// asking is how many batches beside those with a turn wait for rows of a limit, about. Each gave its turn to another one. Without
-// room for them the heap stays at its limit, and collecting garbage doubles the processor time of a consumer.
-const asking = 3
-
 // buffer is how many bytes the queues of a lane may have. All lanes share what one would have alone: [queued] batches.
 // The urgent and the bulk lane have one batch each.
 func buffer(l lanes.Lane, of int, s config.Settings) int64 {
@@ -34,7 +31,7 @@ func buffer(l lanes.Lane, of int, s config.Settings) int64 {
 // SoftMemory is the heap, in bytes, from which a program collects garbage more often than Go would. For the consumer it
 // is the sum of the queues, a batch for each turn, two of the largest records, and [besides]. It is not a limit:
 // partitions that hold keep their batches beyond it. Lanes share the queues and the turns, and each further one adds
-// [answers]. A limit of rows adds [asking] batches. 0 means none. The replayer has none, as its look-ahead is many times
+// [answers]. 0 means none. The replayer has none, as its look-ahead is many times
 // its batches.
 //
 // For the collector it is [besides], the uploads, and as much again for records, redacted copies and compression.
@@ -46,11 +43,7 @@ func SoftMemory(program config.Program, s config.Settings) int64 {
 	default:
 		return 0
 	}
-	batches := int64(queued)
-	if s.LimitRows > 0 {
-		batches += asking
-	}
-	return besides + answers*int64(len(s.LaneNames)) + batches*int64(s.BatchMaxBytes) + turns*max(int64(s.BatchMaxBytes), int64(s.MaxRecordBytes)/2)
+	return besides + answers*int64(len(s.LaneNames)) + queued*int64(s.BatchMaxBytes) + turns*max(int64(s.BatchMaxBytes), int64(s.MaxRecordBytes)/2)
 }
 
 // setBytes is what one set of records may take in memory: four batches, and a record of the largest size twice.
@@ -59,13 +52,16 @@ func setBytes(s config.Settings) int {
 }
 
 // KeepMemory sets that for the process, unless GOMEMLIMIT in environ, which is as [os.Environ] has it, says anything:
-// "off" too.
-func KeepMemory(program config.Program, s config.Settings, environ []string) {
+// "off" too. The function that it returns raises what was set while it is too little, until ctx ends: see [easing].
+func KeepMemory(program config.Program, s config.Settings, environ []string) (ease func(ctx context.Context)) {
 	told := slices.ContainsFunc(environ, func(v string) bool {
 		value, ok := strings.CutPrefix(v, "GOMEMLIMIT=")
 		return ok && value != ""
 	})
-	if soft := SoftMemory(program, s); soft > 0 && !told {
-		debug.SetMemoryLimit(soft)
+	soft := SoftMemory(program, s)
+	if soft == 0 || told {
+		return func(context.Context) {}
 	}
+	debug.SetMemoryLimit(soft)
+	return newEasing(soft).run
 }

@@ -14,17 +14,15 @@ func TestSoftMemory_FollowsSettings(t *testing.T) {
 		program config.Program
 		batch   config.Size
 		record  config.Size
-		limit   int
 		want    int64
 	}{
-		{config.Consumer, 8 << 20, 16 << 20, 0, 140 << 20},
-		{config.Consumer, 16 << 20, 16 << 20, 0, 212 << 20},
-		{config.Consumer, 8 << 20, 256 << 20, 0, 620 << 20}, // two of the largest at once
-		{config.Consumer, 1 << 30, 256 << 20, 0, 68<<20 + 9<<30},
-		{config.Consumer, 8 << 20, 16 << 20, 1, 164 << 20}, // batches wait for rows
-		{config.Replayer, 8 << 20, 16 << 20, 1, 0},
+		{config.Consumer, 8 << 20, 16 << 20, 140 << 20},
+		{config.Consumer, 16 << 20, 16 << 20, 212 << 20},
+		{config.Consumer, 8 << 20, 256 << 20, 620 << 20}, // two of the largest at once
+		{config.Consumer, 1 << 30, 256 << 20, 68<<20 + 9<<30},
+		{config.Replayer, 8 << 20, 16 << 20, 0},
 	} {
-		if got := SoftMemory(tc.program, config.Settings{BatchMaxBytes: tc.batch, MaxRecordBytes: tc.record, LimitRows: tc.limit}); got != tc.want {
+		if got := SoftMemory(tc.program, config.Settings{BatchMaxBytes: tc.batch, MaxRecordBytes: tc.record}); got != tc.want {
 			t.Errorf("%s with batches of %v, records of %v: %d, want %d", tc.program, tc.batch, tc.record, got, tc.want)
 		}
 	}
