@@ -48,7 +48,7 @@ func (k keeper) Follow(context.Context) (state.Round, error) {
 	defer k.mu.Unlock()
 	k.rounds[k.desk]++
 	r := k.next
-	k.next = state.Round{Lag: r.Lag, States: r.States}
+	k.next = state.Round{Lag: r.Lag, States: r.States, Unbegun: r.Unbegun}
 	return r, k.err
 }
 
@@ -184,6 +184,31 @@ func TestStates_LagBeforeTheFirstRound(t *testing.T) {
 		if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "docket_state_lag_seconds"); err != nil || k.done("a") < 2 {
 			t.Errorf("%v after %d rounds", err, k.done("a"))
 		}
+	})
+}
+
+// A transaction that is open from before the first round keeps the states from beginning. No alert would say so if each round
+// that waits for it set the lag back.
+func TestStates_LagWhileNothingBegan(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		k, b, reg := &keeping{rounds: map[string]int{}, next: state.Round{Unbegun: true}}, newAlertLedger(), prometheus.NewRegistry()
+		stop := runStates(k, b, "a", reg)
+		defer stop()
+		pass(time.Hour)
+		lag := func(want string) {
+			t.Helper()
+			text := "# HELP docket_state_lag_seconds How long ago the newest decisions were stored that the states have for certain; 0 at a desk that does not keep them just now.\n# TYPE docket_state_lag_seconds gauge\ndocket_state_lag_seconds " + want + "\n"
+			if err := testutil.GatherAndCompare(reg, strings.NewReader(text), "docket_state_lag_seconds"); err != nil || k.done("a") < 2 {
+				t.Errorf("%v after %d rounds", err, k.done("a"))
+			}
+		}
+		lag("3600")
+		k.mu.Lock()
+		k.next = state.Round{Lag: 12 * time.Second}
+		k.mu.Unlock()
+		pass(time.Second)
+		lag("12")
 	})
 }
 

@@ -45,7 +45,9 @@ func (m *StateMetrics) round(r state.Round, now time.Time) {
 		m.skipped.WithLabelValues(reason).Add(float64(n))
 	}
 	m.states.Set(float64(r.States))
-	m.lag.set(now.Add(-r.Lag))
+	if !r.Unbegun { // else the lag grows from when this desk took the duty
+		m.lag.set(now.Add(-r.Lag))
+	}
 }
 
 // idle says that another desk has the duty.

@@ -218,6 +218,7 @@ func (r *followRound) begin(ctx context.Context) error {
 			return err
 		}
 		if prepared || r.done.IsZero() || r.mark.begun() && !r.from.Before(r.done) {
+			r.Unbegun = !r.mark.begun()
 			return nil
 		}
 		if !r.mark.begun() {

@@ -327,6 +327,26 @@ func TestStates_LateCommitIsNotSkipped(t *testing.T) {
 	w.exact("the commit")
 }
 
+// A transaction that is open from before the first round lets no state begin, and each round says so.
+func TestStates_UnbegunWhileATransactionIsOpen(t *testing.T) {
+	t.Parallel()
+	w := newStated(t, 8)
+	w.all = append(w.all, w.store(w.other, 5)...)
+	w.begin()
+	s := w.states(3)
+	for range 3 {
+		if r := w.follow(s); !r.Unbegun || r.Busy {
+			t.Errorf("a round while nothing can begin: %+v", r)
+		}
+	}
+	w.end(true)
+	w.settled(s)
+	w.exact("the commit")
+	if r := w.follow(s); r.Unbegun {
+		t.Errorf("a round after the first states: %+v", r)
+	}
+}
+
 // The archive reads a day in one transaction, for minutes if the day is large.
 func TestStates_GoOnWhileADayIsRead(t *testing.T) {
 	t.Parallel()
