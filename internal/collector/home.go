@@ -144,8 +144,10 @@ func (u *upload) publish(ctx context.Context, going []outgoing) (tooLarge []outg
 		t.sending = append(t.sending, going[i].record)
 	}
 	done := u.trace.Publishing(len(t.sending))
-	answers := c.publisher.Publish(ctx, t.sending)
+	failed = errUnanswered // of the span if something panics
 	defer func() { done(failed) }()
+	answers := c.publisher.Publish(ctx, t.sending)
+	failed = nil
 	taken := map[string]bool{}
 	refusedBy := map[string]error{}
 	homes := map[string]int{}

@@ -30,3 +30,31 @@ func TestPanic_SpendsNothing(t *testing.T) {
 		t.Errorf("%d: %d in the default lane, want 4", a.Code, len(w.kafka.in(logs)))
 	}
 }
+
+// sends follows how many sends of an upload are open, and with which error the last one ended.
+type sends struct {
+	untraced
+	open int
+	err  error
+}
+
+func (s *sends) Upload(string) Trace { return s }
+
+func (s *sends) Publishing(int) (done func(error)) {
+	s.open++
+	return func(err error) { s.open, s.err = s.open-1, err }
+}
+
+func TestPanic_EndsTheSpanOfTheSend(t *testing.T) {
+	t.Parallel()
+	s := &sends{}
+	w := newWorld(t, func(c *Config) { c.Tracer = s })
+	w.kafka.before = func(int) { panic("a bug") }
+	if a := w.post(t, good("1")); a.Code != 500 || s.open != 0 || s.err == nil {
+		t.Errorf("%d, %d sends are open, the last ended with %v", a.Code, s.open, s.err)
+	}
+	w.kafka.before = nil
+	if a := w.post(t, good("1")); a.Code != 200 || s.open != 0 || s.err != nil {
+		t.Errorf("the next: %d, %d sends are open, the last ended with %v", a.Code, s.open, s.err)
+	}
+}
