@@ -91,22 +91,22 @@ func (s *Surplus) Run(ctx context.Context) error {
 }
 
 func (s *Surplus) turn(ctx context.Context) error {
+	var trimErr error
 	if now := time.Now(); now.After(s.trimAt) {
-		if err := s.book.TrimSurplus(ctx); err != nil {
-			return err
+		if trimErr = s.book.TrimSurplus(ctx); trimErr == nil {
+			s.trimAt = now.Add(trimEvery)
 		}
-		s.trimAt = now.Add(trimEvery)
 	}
 	err := s.follow(ctx)
 	sums, sumErr := s.book.SurplusSums(ctx)
 	if sumErr == nil {
 		s.cfg.Observer.Surplus(sums)
 	}
-	return errors.Join(err, sumErr)
+	return errors.Join(trimErr, err, sumErr)
 }
 
 // follow goes through the open ranges if it is this desk's turn: first those that Kafka deletes soon, then the
-// oldest. A failure in one range does not stop the others.
+// oldest. A failure in one range or topic does not stop the others.
 func (s *Surplus) follow(ctx context.Context) error {
 	ranges, err := s.book.Surplus(ctx, false, 0, mostRanges)
 	if err != nil || len(ranges) == 0 {
@@ -123,10 +123,12 @@ func (s *Surplus) follow(ctx context.Context) error {
 	due := make([]dueRange, 0, len(ranges))
 	for i := range ranges {
 		r := &ranges[i]
-		if err := w.ask(ctx, r.Topic); err != nil {
-			return err
+		if e := w.ask(ctx, r.Topic); e != nil {
+			err = errors.Join(err, e)
 		}
-		due = append(due, dueRange{r, nearLoss(r, w.holds[r.Topic].kept, now)})
+		if h := w.holds[r.Topic]; h.answered {
+			due = append(due, dueRange{r, nearLoss(r, h.kept, now)})
+		}
 	}
 	slices.SortStableFunc(due, func(a, b dueRange) int { return cmp.Compare(order(a), order(b)) })
 	for _, d := range due {
@@ -213,13 +215,16 @@ type surplusWork struct {
 type held struct {
 	kept         Retention
 	starts, ends map[int32]int64
+	answered     bool // if not, nothing is known of the topic
 }
 
+// ask asks Kafka for a topic once, and returns its error then.
 func (w *surplusWork) ask(ctx context.Context, topic string) (err error) {
 	if _, asked := w.holds[topic]; asked {
 		return nil
 	}
 	var h held
+	defer func() { w.holds[topic] = h }()
 	if h.kept, err = w.topics.Retention(ctx, topic); err != nil {
 		return fmt.Errorf("retention of topic %s: %w", topic, err)
 	}
@@ -229,7 +234,7 @@ func (w *surplusWork) ask(ctx context.Context, topic string) (err error) {
 	if h.ends, err = w.topics.Ends(ctx, topic); err != nil {
 		return err
 	}
-	w.holds[topic] = h
+	h.answered = true
 	return nil
 }
 

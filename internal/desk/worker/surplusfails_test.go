@@ -1,0 +1,75 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"docket/internal/desk/ledger"
+)
+
+// untrimmed is a book that cannot remove ranges that are done with.
+type untrimmed struct{ SurplusBook }
+
+var errUntrimmed = errors.New("the ledger does not trim")
+
+func (untrimmed) TrimSurplus(context.Context) error { return errUntrimmed }
+
+func TestSurplus_TrimFails(t *testing.T) {
+	t.Parallel()
+	f := newFlood(t, 3, nil)
+	f.write("flooder", 10)
+	f.duty.book = untrimmed{f.book}
+	if err := f.duty.turn(t.Context()); !errors.Is(err, errUntrimmed) {
+		t.Errorf("the turn says %v", err)
+	}
+	if n := f.metric("docket_desk_surplus_letters", "open"); n != 7 {
+		t.Errorf("the metric has %v letters, want 7", n)
+	}
+	f.hour = f.hour.Add(time.Hour)
+	if err := f.duty.turn(t.Context()); !errors.Is(err, errUntrimmed) {
+		t.Errorf("the next turn says %v", err)
+	}
+	f.want(6, `"flooder" 3-9 from 6: 7, 3 0 0 open`)
+}
+
+// removed has two open ranges of a topic that was deleted, before all others.
+type removed struct {
+	SurplusBook
+	SurplusTopics
+	asked int
+}
+
+var errRemoved = errors.New("no such topic")
+
+func (r *removed) Surplus(ctx context.Context, all bool, after int64, n int) ([]ledger.Surplus, error) {
+	ranges, err := r.SurplusBook.Surplus(ctx, all, after, n)
+	old := ledger.Surplus{ID: 98, Topic: "removed", Partition: 3, Last: 9, Client: "flooder"}
+	next := old
+	next.ID = 99
+	return append([]ledger.Surplus{old, next}, ranges...), err
+}
+
+func (r *removed) Retention(ctx context.Context, topic string) (Retention, error) {
+	if topic == "removed" {
+		r.asked++
+		return Retention{}, errRemoved
+	}
+	return r.SurplusTopics.Retention(ctx, topic)
+}
+
+func TestSurplus_OneTopicIsRemoved(t *testing.T) {
+	t.Parallel()
+	f := newFlood(t, 1, nil)
+	f.write("flooder", 4)
+	f.hour = f.hour.Add(time.Hour)
+	f.book.Bounded(0, nil)
+	f.duty.cfg.MaxEntered = 0
+	r := &removed{SurplusBook: f.book, SurplusTopics: f.topic}
+	f.duty.book, f.duty.topics = r, r
+	if err := f.duty.turn(t.Context()); !errors.Is(err, errRemoved) || r.asked != 1 {
+		t.Errorf("the turn asked %d times and says %v", r.asked, err)
+	}
+	f.want(4, `"flooder" 1-3 from 4: 3, 3 0 0 entered`)
+}
