@@ -12,18 +12,15 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"docket/internal/consumer/pipeline"
-	"docket/internal/desk/worker"
 	"docket/internal/errclass"
 	"docket/internal/postgres/db"
 	"docket/internal/programs/cli"
-	"docket/internal/record/home"
 	"docket/internal/service/app"
 	"docket/internal/service/config"
 )
@@ -132,52 +129,6 @@ type stated string
 
 func (s stated) Error() string    { return "SQLSTATE " + string(s) }
 func (s stated) SQLState() string { return string(s) }
-
-// still is an assignment that gives batches and takes nothing.
-type still struct{ worker.Assignment }
-
-func (still) Fetch(context.Context) (*home.Batch, error) { return &home.Batch{}, nil }
-func (still) Hold() func()                               { return func() {} }
-
-func TestPulse_StuckUnlessHolding(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var p pulse
-		h, release := p.take(still{})
-		time.Sleep(time.Hour)
-		if p.stuck(time.Minute) {
-			t.Error("nothing is in hand")
-		}
-		if _, err := h.Fetch(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(59 * time.Second)
-		if p.stuck(time.Minute) {
-			t.Error("its patience is not over")
-		}
-		time.Sleep(2 * time.Second)
-		if !p.stuck(time.Minute) {
-			t.Error("a batch shows no progress for longer than the patience, and nobody says so")
-		}
-		let := h.Hold()
-		time.Sleep(time.Hour)
-		if p.stuck(time.Minute) {
-			t.Error("a hold is no illness")
-		}
-		let()
-		if p.stuck(time.Minute) {
-			t.Error("its time starts again after a hold")
-		}
-		time.Sleep(2 * time.Minute)
-		if !p.stuck(time.Minute) {
-			t.Error("what is stuck after a hold is not seen")
-		}
-		release()
-		if p.stuck(time.Minute) {
-			t.Error("the partition was given up")
-		}
-	})
-}
 
 func TestJudges_QuoteNothing(t *testing.T) {
 	t.Parallel()

@@ -10,18 +10,18 @@ import (
 	"docket/internal/record/home"
 )
 
-// pulse knows which partitions have a batch in hand, and when there was a sign of progress.
+// pulse knows which partitions have a batch in hand, and when each gave a sign of progress.
 type pulse struct {
-	mu      sync.Mutex
-	entered time.Time // the ledger answered about dead letters
-	hands   map[*hand]struct{}
+	mu    sync.Mutex
+	hands map[*hand]struct{}
 }
 
-// hand is an assignment that reports each step to the pulse. A hold counts as progress: a restart does not cure it.
+// hand is an assignment that reports each step to the pulse. A hold counts as progress, and so does a commit that the
+// brokers do not take yet: a restart does not cure them.
 type hand struct {
 	worker.Assignment
 	pulse *pulse
-	since time.Time // of the batch; zero: none is in hand
+	since time.Time // of the last sign of progress of the batch; zero: none is in hand
 	holds int
 }
 
@@ -40,12 +40,13 @@ func (p *pulse) take(a worker.Assignment) (_ *hand, release func()) {
 	}
 }
 
-// stuck says that a batch has been in hand for so long without a sign of progress.
+// stuck says that a batch has been in hand for so long without a sign of progress. Each partition is looked at alone. A
+// ledger that is slow is none: each of its answers is a sign, and it may not take as long as the patience for one.
 func (p *pulse) stuck(patience time.Duration) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for h := range p.hands {
-		if !h.since.IsZero() && h.holds == 0 && time.Since(h.since) > patience && time.Since(p.entered) > patience {
+		if !h.since.IsZero() && h.holds == 0 && time.Since(h.since) > patience {
 			return true
 		}
 	}
@@ -59,6 +60,12 @@ func (h *hand) Fetch(ctx context.Context) (*home.Batch, error) {
 		h.now(time.Now())
 	}
 	return b, err
+}
+
+func (h *hand) Commit(ctx context.Context, s home.Settled) error {
+	h.hold(1)
+	defer h.hold(-1)
+	return h.Assignment.Commit(ctx, s)
 }
 
 func (h *hand) Hold() (release func()) {
@@ -85,7 +92,21 @@ func (h *hand) hold(n int) {
 	}
 }
 
-// beating is a ledger whose every answer is a sign of progress.
+// answered notes that the ledger answered about dead letters, which are of one partition.
+func (p *pulse) answered(letters []ledger.Letter) {
+	if len(letters) == 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for h := range p.hands {
+		if at := letters[0].Found; h.Topic() == at.Topic && h.Partition() == at.Partition && !h.since.IsZero() {
+			h.since = time.Now()
+		}
+	}
+}
+
+// beating is a ledger whose every answer is a sign of progress of the partition that asked.
 type beating struct {
 	ledger.Intake
 	pulse *pulse
@@ -93,8 +114,6 @@ type beating struct {
 
 func (b beating) Enter(ctx context.Context, letters []ledger.Letter, maxAttempts int, by ledger.Actor) (ledger.EnteredCount, error) {
 	count, err := b.Intake.Enter(ctx, letters, maxAttempts, by)
-	b.pulse.mu.Lock()
-	defer b.pulse.mu.Unlock()
-	b.pulse.entered = time.Now()
+	b.pulse.answered(letters)
 	return count, err
 }
