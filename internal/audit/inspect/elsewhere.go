@@ -79,7 +79,7 @@ func Looking(s config.Settings, db *store.Store, sight Sight) *lookup.Look {
 		spools = lookup.Spools(s.SpoolDir)
 	}
 	return &lookup.Look{
-		Settings: s, Rows: historydb.NewReader(db.DB).ByID, Book: ledgerdb.New(db.DB), Spools: spools, Shelf: sight.Shelf, Archived: historydb.NewReader(db.DB).MayBeArchived, Noted: historydb.NewReader(db.DB).LettersNoted, Days: sight.days(s, db), Limits: sight.Limits, Hint: hint, Quiet: sight.Quiet,
+		Settings: s, Rows: historydb.NewReader(db.DB).ByID, Book: ledgerdb.New(db.DB), Standby: db.Standby, Spools: spools, Shelf: sight.Shelf, Archived: historydb.NewReader(db.DB).MayBeArchived, Noted: historydb.NewReader(db.DB).LettersNoted, Days: sight.days(s, db), Limits: sight.Limits, Hint: hint, Quiet: sight.Quiet,
 		Topics: func() (lookup.Topics, func(), error) {
 			if sight.Topics != nil {
 				return sight.Topics, func() {}, nil

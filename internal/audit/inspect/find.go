@@ -68,6 +68,9 @@ type Whereabouts struct {
 	// another shard, it is whole.
 	Whole []string
 
+	// Standby says that the database is a standby, which may lack what the primary has.
+	Standby bool
+
 	by *lookup.Answer // about the id of the query; nil: it has none
 }
 
@@ -152,6 +155,9 @@ func (s *System) Find(ctx context.Context, q Query, since time.Time) (*Whereabou
 	}
 	if err := s.archived(ctx, w, q); err != nil {
 		return nil, err
+	}
+	if w.Standby = s.standby; w.Standby && !slices.ContainsFunc(w.Unlooked, func(of string) bool { return strings.HasSuffix(of, lookup.StandbyBehind) }) {
+		w.Unlooked = append(w.Unlooked, behind)
 	}
 	w.settle()
 	return w, nil
@@ -496,7 +502,7 @@ func saw(ev *verify.Evidence, dir string) bool {
 // looked lists the searched places.
 func (s *System) looked(ev *verify.Evidence, r Record, from time.Time) []string {
 	var all []string
-	if !r.Gone && !r.Ahead {
+	if !r.Gone && !r.Ahead && !s.standby {
 		all = append(all, "the table, by decision_id and ts")
 	}
 	for _, t := range s.topics() {

@@ -10,6 +10,7 @@ import (
 	"docket/internal/audit/verify"
 	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
+	"docket/internal/history/lookup"
 	"docket/internal/postgres/db"
 	"docket/internal/postgres/store"
 	"docket/internal/record/decision"
@@ -20,6 +21,9 @@ import (
 // lookUp asks the table for the rows of these decisions. It passes each on, with whether it has the decision's
 // payload.
 func (s *System) lookUp(ctx context.Context, ds []*verify.Decision, each func(d *verify.Decision, row verify.Row, equal bool)) error {
+	if len(ds) == 0 {
+		return nil
+	}
 	sought := make([]store.Sought, len(ds))
 	for i, d := range ds {
 		sought[i] = store.Sought{ID: d.ID, Time: d.Time, Raw: d.Body}
@@ -31,8 +35,18 @@ func (s *System) lookUp(ctx context.Context, ds []*verify.Decision, each func(d 
 	for _, f := range found {
 		each(ds[f.N], rowOf(f), f.Equal)
 	}
-	return nil
+	return s.askStandby(ctx)
 }
+
+// askStandby notes it if the database is a standby: from then on nothing that it lacks is proof.
+func (s *System) askStandby(ctx context.Context) error {
+	is, err := s.db.Standby(ctx)
+	s.standby = s.standby || is
+	return err
+}
+
+// behind says that the table and the ledger of a standby were asked.
+const behind = "the rows of decision_logs and the ledger: " + lookup.StandbyBehind
 
 func rowOf(f store.Found) verify.Row {
 	return verify.Row{

@@ -36,6 +36,7 @@ type System struct {
 	// elsewhere looks for an id in every home.
 	elsewhere func(ctx context.Context, id string) (lookup.Answer, error)
 	days      *cold.Days // nil: none are read here
+	standby   bool       // a standby was asked, which may lack what the primary has
 }
 
 // Options are not in the settings.

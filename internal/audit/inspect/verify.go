@@ -82,6 +82,10 @@ func (s *System) Verify(ctx context.Context, scope Scope) (*Result, error) {
 	if ev.Books, err = s.books(ctx, ev, since); err != nil {
 		return nil, err
 	}
+	if err := s.askStandby(ctx); err != nil {
+		return nil, err
+	}
+	ev.Standby = s.standby
 	if ev.Metrics, err = metrics(ctx, scope.Metrics); err != nil {
 		return nil, err
 	}
@@ -265,6 +269,7 @@ func (a *audit) decide(ctx context.Context) error {
 	if err := a.sys.rows(ctx, truth, &ev, a.missed); err != nil {
 		return err
 	}
+	a.ev.Standby = ev.Standby
 	for _, row := range ev.Rows {
 		if end, known := ev.Ends[partitionOf(row)]; known && row.Offset >= end {
 			a.beyond = append(a.beyond, row)
@@ -343,7 +348,7 @@ func (s *System) rows(ctx context.Context, truth *verify.Truth, ev *verify.Evide
 	flush := func() error {
 		has = make(map[*verify.Decision]bool, len(sought))
 		err := s.lookUp(ctx, sought, add)
-		if err == nil {
+		if ev.Standby = ev.Standby || s.standby; err == nil {
 			lacks := slices.DeleteFunc(slices.Clone(sought), func(d *verify.Decision) bool { return has[d] || d.Code != "" })
 			err = s.archivedRows(ctx, lacks, ev, add, missed)
 		}
@@ -388,6 +393,9 @@ func partitionOf(row verify.Row) verify.Partition {
 
 // whole adds the checks of the system as a whole.
 func (a *audit) whole() {
+	if a.ev.Standby {
+		a.missed(behind)
+	}
 	r := verify.Decide(a.ev, nil, nil)
 	r.Merge(a.result.Summary)
 	a.result.Summary = r

@@ -13,7 +13,7 @@ func deadLettersDeserveIt(m *sortedEvidence) Result {
 	if !m.whole {
 		return undecided(sourceUnread)
 	}
-	t, untried := m.tally(), 0
+	t, untried, lacking := m.tally(), 0, 0
 	for i := range m.ev.Forwarded {
 		f := &m.ev.Forwarded[i]
 		d := m.truth.At(f.Place)
@@ -28,11 +28,16 @@ func deadLettersDeserveIt(m *sortedEvidence) Result {
 			t.warned(d, why)
 		case unknown:
 			untried++
+		case beyond:
+			lacking++
 		case deserved:
 		}
 	}
 	if untried > 0 {
 		t.note(fmt.Sprintf("%d that the table refused were not tried", untried))
+	}
+	if lacking > 0 {
+		return t.behind(lacking)
 	}
 	return t.result(untried > 0)
 }
@@ -45,6 +50,7 @@ const (
 	groundless         // it should not be one
 	repaired           // it would not be one today
 	unknown
+	beyond // a standby, which may be behind, lacks the row that it conflicts with
 )
 
 func (m *sortedEvidence) grounds(f *Forwarded, d *Decision) (grounds, string) {
@@ -68,6 +74,8 @@ func (m *sortedEvidence) grounds(f *Forwarded, d *Decision) (grounds, string) {
 // conflict looks for the row that conflicts with the decision.
 func (m *sortedEvidence) conflict(f *Forwarded, d *Decision) (grounds, string) {
 	switch row := m.twin(d); {
+	case row == nil && m.ev.Standby:
+		return beyond, ""
 	case row == nil && m.ev.Live:
 		return repaired, "in " + f.Found + " as id_conflict, and no row has its identity today"
 	case row == nil:

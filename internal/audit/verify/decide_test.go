@@ -61,6 +61,46 @@ func TestNoLoss_ForgottenDay(t *testing.T) {
 	}
 }
 
+// TestStandby_LackIsNoProof: what a standby lacks decides nothing, and what it has does.
+func TestStandby_LackIsNoProof(t *testing.T) {
+	t.Parallel()
+	for invariant, spoil := range map[string]func(*world){
+		"I1": func(w *world) { w.dropRow(1, 3) },
+		"I5": func(w *world) {
+			w.dropRow(1, 3)
+			w.forward(Place{source, 1, 3, 0}, home.DeadLetter, dlq, "id_conflict")
+		},
+		"I7": func(w *world) {
+			w.dropRow(1, 16)
+			w.forward(Place{source, 1, 16, 0}, home.Parked, parking, "network").Settled = true
+		},
+		"I16": func(w *world) {
+			w.entered()
+			w.ev.Books.Missing = []Missing{{Topic: dlq, ID: "a"}}
+		},
+	} {
+		w := perfect()
+		w.ev.Standby = true
+		if v := w.decide().Of(invariant); v.State == Broken || strings.Contains(v.Note, "standby") {
+			t.Errorf("nothing lacks: %v", v)
+		}
+		spoil(w)
+		if v := w.decide().Of(invariant); v.State != Undecided || !strings.Contains(v.Note, "1 that the table or the ledger of a standby lacks") {
+			t.Errorf("a standby: %v", v)
+		}
+		w.ev.Standby = false
+		if v := w.decide().Of(invariant); v.State != Broken {
+			t.Errorf("a primary: %v", v)
+		}
+	}
+	w := perfect()
+	w.ev.Standby = true
+	w.ev.Rows[w.row(1, 3)].Raw = []byte(`{"other":true}`)
+	if v := w.decide().Of("I3"); v.State != Broken {
+		t.Errorf("a row that the standby has: %v", v)
+	}
+}
+
 func TestNoLoss_WaitingHasAHome(t *testing.T) {
 	t.Parallel()
 	for _, h := range []home.Home{home.Parked, home.Spooled} {

@@ -13,7 +13,7 @@ func noLoss(m *sortedEvidence) Result {
 	if !m.whole {
 		return undecided(sourceUnread)
 	}
-	t, forgotten := m.tally(), false
+	t, forgotten, absent := m.tally(), false, 0
 	for _, d := range m.truth.Decisions() {
 		if !m.read(d) {
 			continue
@@ -21,6 +21,8 @@ func noLoss(m *sortedEvidence) Result {
 		t.check()
 		if none := m.home(d) == home.None; none && m.forgotten[d.Place] {
 			forgotten = true
+		} else if none && m.ev.Standby {
+			absent++
 		} else if none {
 			t.broke(d, "committed and in no home, belongs "+belongs(m.deserves(d)))
 		}
@@ -28,7 +30,7 @@ func noLoss(m *sortedEvidence) Result {
 	if forgotten {
 		t.note("decisions of days that were forgotten on purpose are left out")
 	}
-	return t.result(false)
+	return t.behind(absent)
 }
 
 // oneRow is I2: count of T per d <= 1, and per c <= 1.

@@ -14,7 +14,7 @@ func settled(m *sortedEvidence) Result {
 	if !m.ev.Settled {
 		return undecided("the system is not settled")
 	}
-	t := m.tally()
+	t, absent := m.tally(), 0
 	if !m.part {
 		m.atTheEnd(t)
 		m.spoolEmpty(t)
@@ -27,14 +27,17 @@ func settled(m *sortedEvidence) Result {
 		t.check()
 		row := m.twin(d)
 		stored := row != nil && m.holds(row, d)
-		if len(f.in(home.Parked)) > 0 && !stored && !f.endedWhole(d) {
+		switch lost := len(f.in(home.Parked)) > 0 && !stored && !f.endedWhole(d); {
+		case lost && m.ev.Standby && row == nil:
+			absent++
+		case lost:
 			t.broke(d, "parked, and neither stored nor dead-lettered")
 		}
 		if len(f.rows) > 0 && len(f.in(home.DeadLetter))+len(f.in(home.Exhausted)) > 0 {
 			t.broke(d, "has a row and is a dead letter too")
 		}
 	}
-	return t.result(false)
+	return t.behind(absent)
 }
 
 func (m *sortedEvidence) atTheEnd(t *tally) {

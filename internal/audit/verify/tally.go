@@ -1,5 +1,7 @@
 package verify
 
+import "fmt"
+
 // kept limits the findings of one invariant that are kept; the others are counted.
 const kept = 1000
 
@@ -56,6 +58,14 @@ func (t *tally) add(s State, f Finding) {
 
 // note adds why something was left out.
 func (t *tally) note(why string) { t.v.Note = joined(t.v.Note, why) }
+
+// behind returns the result if so many things are undecided because a standby, which may be behind, lacks them.
+func (t *tally) behind(absent int) Result {
+	if absent > 0 {
+		t.note(fmt.Sprintf("%d that the table or the ledger of a standby lacks, which may be behind", absent))
+	}
+	return t.result(absent > 0)
+}
 
 // result returns the result. open says that something was undecided.
 func (t *tally) result(open bool) Result {

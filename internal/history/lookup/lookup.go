@@ -66,6 +66,8 @@ type Look struct {
 	// Rows returns the decisions with an id, oldest first.
 	Rows func(ctx context.Context, id string) ([]reader.Decision, error)
 	Book Book
+	// Standby says whether the database of Rows and Book is a standby, which may lack what the primary has; nil: it is none.
+	Standby func(ctx context.Context) (bool, error)
 	// Topics opens Kafka; nil: this program does not read it. let closes it.
 	Topics func() (topics Topics, let func(), err error)
 	// Quiet says what is known of the topics without a question to them; nil: nothing. It must not wait.
@@ -332,7 +334,13 @@ func (s *search) rows(ctx context.Context) {
 	for _, g := range gaps {
 		s.lack(Gap{Name: g.Name, Why: g.Why, Rows: true})
 	}
-	if len(gaps) == 0 {
+	standby, err := s.standby(ctx)
+	switch {
+	case err != nil:
+		s.lack(Gap{Name: name, Why: s.told(err), Rows: true})
+	case standby:
+		s.lack(Gap{Name: name, Why: StandbyBehind, Rows: true})
+	case len(gaps) == 0:
 		s.looked(name, "")
 	}
 }

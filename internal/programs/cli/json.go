@@ -96,7 +96,7 @@ type jsonWhere struct {
 }
 
 func decisionOf(s config.Settings, found *inspect.Whereabouts, r *inspect.Record, d *inspect.Decision) jsonDecision {
-	t := teller{w: io.Discard, settings: s, now: found.At, record: r, looked: found.Looked, forgotten: found.Forgotten}
+	t := teller{w: io.Discard, settings: s, now: found.At, record: r, looked: found.Looked, forgotten: found.Forgotten, standby: found.Standby}
 	out := jsonDecision{
 		Index: d.Index, ID: d.ID, Time: escape.Time(d.Time), Refused: d.Refused, Homed: t.decision(d), Rows: []jsonRow{}, Forwarded: []jsonForwarded{}, Says: Homes(s, found, r, d),
 	}

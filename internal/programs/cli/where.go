@@ -122,7 +122,7 @@ func showWhere(w io.Writer, s config.Settings, found *inspect.Whereabouts) int {
 		if i > 0 {
 			say(w, "\n")
 		}
-		teller := teller{w: w, settings: s, now: found.At, record: r, looked: found.Looked, forgotten: found.Forgotten}
+		teller := teller{w: w, settings: s, now: found.At, record: r, looked: found.Looked, forgotten: found.Forgotten, standby: found.Standby}
 		if !teller.tell() {
 			result = Failed
 		}
@@ -167,7 +167,7 @@ func unsure(found *inspect.Whereabouts) string {
 // of parking are not needed.
 func Homes(s config.Settings, found *inspect.Whereabouts, r *inspect.Record, d *inspect.Decision) []string {
 	var text bytes.Buffer
-	t := teller{w: &text, settings: s, now: found.At, record: r, looked: found.Looked, forgotten: found.Forgotten}
+	t := teller{w: &text, settings: s, now: found.At, record: r, looked: found.Looked, forgotten: found.Forgotten, standby: found.Standby}
 	t.decision(d)
 	lines := strings.Split(strings.TrimSpace(text.String()), "\n")[1:]
 	for i := range lines {
@@ -185,6 +185,7 @@ type teller struct {
 	looked   []string
 	// forgotten are places that were given up on purpose.
 	forgotten []string
+	standby   bool // the database may be behind
 }
 
 // tell prints everything about the record; false: a decision of it lacks a home.
@@ -357,6 +358,10 @@ func (t *teller) homeless(d *inspect.Decision) bool {
 	}
 	if d.Unsought {
 		say(t.w, "  committed, but not found in %s\n  Archives were not searched for it: run `%s where-is %s`.\n", strings.Join(t.looked, ", "), config.Consumer, plain(d.ID))
+		return false
+	}
+	if t.standby {
+		say(t.w, "  committed, but not found in %s\n  It may be stored all the same: %s, and search again.\n", strings.Join(t.looked, ", "), lookup.StandbyBehind)
 		return false
 	}
 	unless := "This"
