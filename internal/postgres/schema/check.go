@@ -249,8 +249,10 @@ func checkTriggers(ctx context.Context, conn *pgx.Conn) (Check, error) {
 	if err != nil {
 		return Check{}, err
 	}
+	alters := "a trigger that returns NULL, or alters decision_id or ts, makes dead letters of good decisions; one that alters raw makes conflicts of their copies"
 	removes := "a row that such a trigger deletes makes a dead letter of a good decision, and to look for rows before each commit takes time; copy rows elsewhere, and leave them in decision_logs"
 	if !looks {
+		alters += "; a row with another decision_id or ts is lost to Docket, which counts it as stored: GRANT SELECT, so that Docket looks for it"
 		removes = "a row that such a trigger deletes is lost to Docket, which counts it as stored: GRANT SELECT, so that Docket looks for it; copy rows elsewhere, and leave them in decision_logs"
 	}
 	var details, hints []string
@@ -258,7 +260,7 @@ func checkTriggers(ctx context.Context, conn *pgx.Conn) (Check, error) {
 		when, hint string
 		found      []string
 	}{
-		{"BEFORE INSERT: ", "a trigger that returns NULL, or alters decision_id or ts, makes dead letters of good decisions; one that alters raw makes conflicts of their copies", before},
+		{"BEFORE INSERT: ", alters, before},
 		{"AFTER INSERT: ", removes, after},
 	} {
 		if len(of.found) == 0 {

@@ -41,12 +41,13 @@ SELECT 1 / (SELECT count(*)
   WHEN attname = 'unfaithful' THEN atttypid = 'text[]'::regtype
   END AND NOT EXISTS (SELECT FROM pg_rewrite WHERE ev_class = 'decision_logs'::regclass AND ev_type = '3'))::int)`
 
-// removable says whether a trigger can remove or alter a row after Postgres counted it as stored: one AFTER INSERT on the table
-// or on a partition. In tgtype 2 is BEFORE, 4 INSERT, 64 INSTEAD OF. Triggers behind a view are not known, so it counts as
+// removable says whether a row that Postgres counts as stored may not be there under its identity. A trigger AFTER INSERT can remove
+// or alter it. One BEFORE INSERT of each row can give it another identity, which COPY does not tell. Both count on the table and on
+// a partition. In tgtype 1 is each row, 2 BEFORE, 4 INSERT, 64 INSTEAD OF. Triggers behind a view are not known, so it counts as
 // one. A role that reads nothing cannot look, so for such a role there is none.
 const removable = `((SELECT relkind = 'v' FROM pg_class WHERE oid = 'decision_logs'::regclass)
     OR EXISTS (SELECT FROM pg_trigger
-                WHERE NOT tgisinternal AND tgenabled <> 'D' AND tgtype & 70 = 4
+                WHERE NOT tgisinternal AND tgenabled <> 'D' AND tgtype & 4 = 4 AND (tgtype & 66 = 0 OR tgtype & 67 = 3)
                   AND (tgrelid = 'decision_logs'::regclass OR pg_partition_root(tgrelid) = 'decision_logs'::regclass)))
    AND has_any_column_privilege('decision_logs'::regclass, 'SELECT')`
 
