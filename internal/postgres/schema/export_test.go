@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/pressly/goose/v3"
 
 	"docket/internal/postgres/db"
 )
@@ -28,4 +29,12 @@ func Partition(ctx context.Context, d *db.DB, small int, back bool, done func(st
 		return p.down(ctx)
 	}
 	return p.up(ctx)
+}
+
+// MigrateTo brings the schema up to a version.
+func (s *Schema) MigrateTo(ctx context.Context, version int64) error {
+	return s.withGoose(func(p *goose.Provider) error {
+		_, err := p.UpTo(ctx, version)
+		return err
+	})
 }

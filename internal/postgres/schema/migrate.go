@@ -65,11 +65,10 @@ const migrateHint = "the role may not change the schema: migrate with a role tha
 func (s *Schema) Migrate(ctx context.Context) (int, error) {
 	var applied int
 	err := s.withGoose(func(p *goose.Provider) error {
-		results, err := p.Up(ctx)
-		applied = len(results)
+		var err error
+		applied, err = s.upInShortLocks(ctx, p)
 		var partial *goose.PartialError
 		if errors.As(err, &partial) {
-			applied = len(partial.Applied)
 			return &MigrateError{Version: partial.Failed.Source.Version, Err: s.db.Clean("apply it", partial.Err)}
 		}
 		if err != nil {
@@ -158,7 +157,7 @@ func (s *Schema) withGoose(do func(*goose.Provider) error) error {
 	}
 	conns := stdlib.OpenDB(*s.db.ConnConfig(), stdlib.OptionAfterConnect(patient))
 	defer func() { _ = conns.Close() }()
-	p, err := goose.NewProvider(goose.DialectPostgres, conns, migrations.FS,
+	p, err := goose.NewProvider(goose.DialectPostgres, conns, shortLocks{migrations.FS},
 		goose.WithGoMigrations(s.stepped(migrations.Partitions, (*partitioner).up, (*partitioner).down),
 			s.stepped(migrations.Indexes, (*partitioner).index, (*partitioner).unindex),
 			s.stepped(migrations.Hash, (*partitioner).hash, (*partitioner).unhash),
