@@ -14,6 +14,9 @@ import (
 func main() {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	os.Exit(run(os.Args[1:], os.Environ(), os.Stdout, os.Stderr, signals))
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -370,6 +371,39 @@ func TestSignal_SecondEndsAtOnce(t *testing.T) {
 	}
 	close(s.stuck)
 	wait(t, "the source", s.ended)
+}
+
+// TestSignal_HangupIsNoSecond: a terminal that goes away may send several, and a service manager one beside SIGTERM.
+func TestSignal_HangupIsNoSecond(t *testing.T) {
+	t.Parallel()
+	for name, sent := range map[string][]os.Signal{
+		"twice": {syscall.SIGHUP, syscall.SIGHUP}, "before SIGTERM": {syscall.SIGHUP, syscall.SIGTERM}, "after SIGTERM": {syscall.SIGTERM, syscall.SIGHUP},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			signals, ended, stopped := make(chan os.Signal), make(chan error), make(chan struct{}, len(sent))
+			code := make(chan int, 1)
+			go func() {
+				code <- await(Env{Program: config.Consumer, Stderr: io.Discard, Signals: signals}, func() { stopped <- struct{}{} }, ended, func() {})
+			}()
+			for _, s := range sent {
+				signals <- s
+				select {
+				case <-stopped:
+				case c := <-code:
+					t.Fatalf("exit %d after %v", c, s)
+				}
+			}
+			select {
+			case ended <- nil:
+			case c := <-code:
+				t.Fatalf("exit %d", c)
+			}
+			if c := wait(t, "the exit", code); c != Done {
+				t.Errorf("exit %d", c)
+			}
+		})
+	}
 }
 
 func TestSignal_SecondNamesUnfinishedWork(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -27,7 +28,7 @@ func Run(text string, once bool) Command {
 			f.BoolVar(&o, "once", false, "replay what is due now, then exit; run it where no other replayer runs")
 		}
 	}
-	c.More = "SIGTERM or SIGINT: stops reading, finishes and commits the current batch within\n" +
+	c.More = "SIGTERM, SIGINT or SIGHUP: stops reading, finishes and commits the current batch within\n" +
 		"DOCKET_SHUTDOWN_TIMEOUT. A second signal stops at once. Nothing is lost in either case."
 	c.Uses = []string{"DOCKET_KAFKA_BROKERS", "DOCKET_DATABASE_URL", "DOCKET_SPOOL_DIR", "DOCKET_HTTP_ADDR"}
 	c.Exit = [2]string{"stopped by a signal", "failed, or stopped at once by a second signal"}
@@ -104,14 +105,19 @@ func Unopened(env Env, err error) int {
 // closing is how long giving everything up may take after a program came to rest.
 const closing = 15 * time.Second
 
-// await waits for the program to end and closes it. The first signal stops it, the second one stops waiting.
+// await waits for the program to end and closes it. The first signal stops it, the second one stops waiting. A hang-up stops it, and
+// counts as neither: a shell and the kernel send one each, and a service manager may send one beside SIGTERM.
 func await(env Env, stop func(), ended <-chan error, release func()) int {
 	result := Done
 	var overdue <-chan time.Time
 	var released chan struct{}
 	for stopping := false; ; {
 		select {
-		case <-env.Signals:
+		case s := <-env.Signals:
+			if s == syscall.SIGHUP {
+				stop()
+				continue
+			}
 			if stopping {
 				return atOnce(env)
 			}

@@ -28,7 +28,7 @@ func Commands() []cli.Command {
 func Run() cli.Command {
 	return cli.Command{
 		Name: "run", Text: "Accept uploads from OPA and write them to Kafka (the default command).",
-		More: "SIGTERM or SIGINT: /readyz and new uploads are answered with 503, uploads in progress are finished within\n" +
+		More: "SIGTERM, SIGINT or SIGHUP: /readyz and new uploads are answered with 503, uploads in progress are finished within\n" +
 			"DOCKET_SHUTDOWN_TIMEOUT. A second signal stops at once. Nothing is lost: OPA sends uploads without an\n" +
 			"answer again.",
 		Uses: []string{"DOCKET_KAFKA_BROKERS", "DOCKET_COLLECTOR_ADDR", "DOCKET_HTTP_ADDR"},

@@ -86,7 +86,7 @@ Examples:
   export DOCKET_DATABASE_URL_FILE=/run/secrets/database-url
   docket migrate && docket desk
 
-SIGTERM or SIGINT: stops reading, finishes and commits the current batch within
+SIGTERM, SIGINT or SIGHUP: stops reading, finishes and commits the current batch within
 DOCKET_SHUTDOWN_TIMEOUT. A second signal stops at once. Nothing is lost in either case.
 `
 
