@@ -2,6 +2,7 @@ package edits
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,6 +33,7 @@ type edit struct {
 	yes     bool
 
 	typed string // the text of the editor that would be a new payload
+	saved string // the file that the editor saved last, in a directory of its own
 	done  bool   // the text is the payload now
 }
 
@@ -124,21 +126,35 @@ func (ed *edit) one(id string) error {
 	return ed.keeping(ed.phase(func(ctx context.Context) error { return ed.offer(ctx, e, before, *after, by) }), id)
 }
 
-// keeping saves the typed text in a file, where the command failed or was a dry run, and prints the path.
+// keeping removes the editor's file. Where the command failed or was a dry run, it saves the typed text first, and prints the path.
 func (ed *edit) keeping(err error, id string) error {
 	var ended frame.Exit
 	lost := err != nil && (!errors.As(err, &ended) || errors.Is(err, context.Canceled))
 	if ed.typed == "" || ed.done || !lost && !ed.dryRun {
-		return err
+		return cmp.Or(err, ed.removed())
 	}
 	path, problem := kept(ed.typed)
 	if problem != nil {
-		ed.Tell("cannot save your text: %v\n", problem)
-		return err
+		path = ed.saved
+		ed.Tell("cannot copy your text, so the editor's file stays: %v\n", problem)
+	} else {
+		err = cmp.Or(err, ed.removed())
 	}
 	ed.Tell("your text is saved in %s. It may hold personal data: delete it when done. To continue with it:\n  %s\n",
 		path, term.Join("docket dlq edit", term.Brief(id), "--file", term.ShellWord(path), ed.OperatorFlag(), "--reason '...'"))
 	return err
+}
+
+// removed removes the editor's file.
+func (ed *edit) removed() error {
+	if ed.saved == "" {
+		return nil
+	}
+	if err := os.RemoveAll(filepath.Dir(ed.saved)); err != nil {
+		return fmt.Errorf("remove the temporary file: %w", err)
+	}
+	ed.saved = ""
+	return nil
 }
 
 // kept writes a payload to a file that no other user can read.
@@ -323,15 +339,15 @@ func lined(text string) string {
 	return text + "\n"
 }
 
-// inEditor lets a person change a text, in a file that no other user can read. The file is removed afterwards.
+// inEditor lets a person change a text, in a file that no other user can read. The file of the turn before is removed.
 func (ed *edit) inEditor(text string) (_ string, err error) {
 	dir, err := os.MkdirTemp("", "docket-edit-")
 	if err != nil {
 		return "", fmt.Errorf("make a temporary directory: %w; set TMPDIR to a directory that only you can read, or give --file", err)
 	}
 	defer func() {
-		if gone := os.RemoveAll(dir); gone != nil && err == nil {
-			err = fmt.Errorf("remove the temporary file: %w", gone)
+		if err != nil {
+			_ = os.RemoveAll(dir) // the first error says more
 		}
 	}()
 	name := "payload.txt"
@@ -350,6 +366,10 @@ func (ed *edit) inEditor(text string) (_ string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("read the edited file: %w", err)
 	}
+	if err := ed.removed(); err != nil {
+		return "", err
+	}
+	ed.saved = path
 	return string(after), nil
 }
 

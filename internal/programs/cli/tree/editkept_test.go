@@ -1,0 +1,50 @@
+package tree
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"docket/internal/programs/cli"
+)
+
+// TestEdit_HangupRemovesPayload: a dropped connection ends the editor and signals the program.
+func TestEdit_HangupRemovesPayload(t *testing.T) {
+	t.Parallel()
+	var path string
+	w := &world{book: newBook(deadLetters()...), terminal: person(80), signals: make(chan os.Signal, 2)}
+	w.edit = func(_ context.Context, argv []string) error {
+		path = argv[len(argv)-1]
+		w.signals <- syscall.SIGHUP
+		return errors.New("signal: hangup")
+	}
+	if r := w.call(editArgs...); r.code != cli.Failed || w.book.changes() != "" {
+		t.Errorf("exit %d, did %q\n%s%s", r.code, w.book.changes(), r.out, r.err)
+	}
+	if _, err := os.Stat(filepath.Dir(path)); path == "" || !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it is still on the disk: %v", err)
+	}
+}
+
+// TestEdit_KeepsTextThatCannotBeCopied: where no other file can be made, the editor's own is what the author has.
+func TestEdit_KeepsTextThatCannotBeCopied(t *testing.T) {
+	const typed = `{"decision_id":"d","timestamp":"2026-11-21T10:00:00Z"}`
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	w := &world{book: newBook(deadLetters()...), terminal: person(80), stdin: "y\n"}
+	w.edit = func(_ context.Context, argv []string) error {
+		w.book.mu.Lock()
+		defer w.book.mu.Unlock()
+		w.book.fails = errors.New("away")
+		return errors.Join(os.WriteFile(argv[len(argv)-1], []byte(typed), 0o600), os.Setenv("TMPDIR", filepath.Join(dir, "missing"))) //nolint:usetesting // t.Setenv above sets it back
+	}
+	r := w.call(editArgs...)
+	if r.code != cli.Failed || !strings.Contains(r.err, "cannot copy your text") {
+		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
+	}
+	keeps(t, r.err, typed)
+}
