@@ -68,7 +68,7 @@ func (w *world) edit(e editing) {
 		lease = 0
 	}
 	by := ledger.Actor{Name: editor, Why: "the seed says so", Vouched: true}
-	err := w.book.Edit(context.Background(), id, now.value, "a diff", lease, by)
+	err := w.book.Edit(context.Background(), id, "", now.value, "a diff", lease, by)
 	if errors.As(err, new(*ledger.SecondPersonError)) {
 		err = w.proposed(id, now.value, !e.Kept, by)
 	}

@@ -228,7 +228,7 @@ func (b *book) Resolve(_ context.Context, ids []string, by ledger.Actor) ([]ledg
 	return b.move(ids, ledger.Resolved, ledger.Closed, by), nil
 }
 
-func (b *book) Edit(_ context.Context, id string, value []byte, diff string, lease time.Duration, by ledger.Actor) error {
+func (b *book) Edit(_ context.Context, id string, seen ledger.Version, value []byte, diff string, lease time.Duration, by ledger.Actor) error {
 	leave, err := b.enter()
 	defer leave()
 	if err != nil {
@@ -237,6 +237,9 @@ func (b *book) Edit(_ context.Context, id string, value []byte, diff string, lea
 	e := b.letters[id]
 	if e.State != ledger.Pending && e.State != ledger.Failed {
 		return &ledger.RefusedError{ID: id, State: e.State, Act: ledger.Edited, By: e.ChangedBy, At: e.ChangedAt}
+	}
+	if seen != "" && seen != ledger.VersionOf(e.Value) {
+		return &ledger.EditedError{ID: id}
 	}
 	b.audit[id] = append(b.audit[id], ledger.Audit{At: noon, LetterID: id, Act: ledger.Edited, From: e.State, To: e.State, By: by.Name, Why: by.Why,
 		Original: e.Value, Diff: diff})

@@ -88,7 +88,7 @@ type Book interface {
 	Report(ctx context.Context) ([]ledger.ReportLine, error)
 	Retry(ctx context.Context, ids []string, lease time.Duration, by ledger.Actor) ([]ledger.Outcome, error)
 	Resolve(ctx context.Context, ids []string, by ledger.Actor) ([]ledger.Outcome, error)
-	Edit(ctx context.Context, id string, value []byte, diff string, lease time.Duration, by ledger.Actor) error
+	Edit(ctx context.Context, id string, seen ledger.Version, value []byte, diff string, lease time.Duration, by ledger.Actor) error
 	ledger.Proposals
 	ledger.Cases
 	CreateJob(ctx context.Context, j ledger.Job) (ledger.Job, error)

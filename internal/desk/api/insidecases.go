@@ -3,6 +3,8 @@ package api
 import (
 	"context"
 	"time"
+
+	"docket/internal/desk/ledger"
 )
 
 // GroupHistory is show-group-history.
@@ -94,6 +96,7 @@ func (i Inside) ApproveJob(ctx context.Context, c Caller, id int64, reason strin
 type Preview struct {
 	Touched
 	Diff string // by lines; it may be personal data
+	Seen string // what an edit of this payload names as seen
 }
 
 type previewOutput struct{ Body Preview }
@@ -112,7 +115,7 @@ func (i Inside) Preview(ctx context.Context, c Caller, id, payload string) (Prev
 		}
 		i.s.metrics.looks.Inc()
 		i.s.log.Info().Str("operator", c.Name).Str("dead_letter", e.ID).Msg("payload read")
-		return &previewOutput{Preview{touched.Body, difference(e.Value, []byte(payload))}}, nil
+		return &previewOutput{Preview{touched.Body, difference(e.Value, []byte(payload)), string(ledger.VersionOf(e.Value))}}, nil
 	})
 	if err != nil {
 		return Preview{}, err

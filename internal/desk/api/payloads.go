@@ -57,6 +57,7 @@ type EditRequest struct {
 	Base64  []byte  `json:"base64,omitempty" doc:"In base64; or else payload"`
 	Reason  string  `json:"reason" minLength:"1" maxLength:"1000" pattern:"\\S" doc:"Why, for the audit"`
 	Retry   bool    `json:"retry,omitempty" doc:"Retry it in the same transaction"`
+	Seen    string  `json:"seen,omitempty" pattern:"^([0-9a-f]{64}|none)$" doc:"The SHA-256 of the payload that you edited, in hex; none if it was null. If the dead letter has another by now, the edit is refused with 409"`
 }
 
 type editInput struct {
@@ -104,6 +105,9 @@ func (s *api) edit(ctx context.Context, c caller, in *editInput) (*movedOutput, 
 	if e.Value != nil && bytes.Equal(e.Value, value) {
 		return nil, faulty("body.payload", "another payload than the one that it has; to retry it as it is, POST …/retry")
 	}
+	if err := unedited(e, in.Body.Seen); err != nil {
+		return nil, err
+	}
 	if err := s.alone(ctx, c, e.ID, value); err != nil {
 		return nil, err
 	}
@@ -112,10 +116,18 @@ func (s *api) edit(ctx context.Context, c caller, in *editInput) (*movedOutput, 
 	if in.Body.Retry {
 		lease, state = s.Lease, ledger.Processing
 	}
-	if err := s.Book.Edit(ctx, e.ID, value, difference(e.Value, value), lease, by); err != nil {
+	if err := s.Book.Edit(ctx, e.ID, ledger.VersionOf(e.Value), value, difference(e.Value, value), lease, by); err != nil {
 		return nil, err
 	}
 	return s.moved(c, e.ID, state, ledger.Edited, []ledger.Outcome{{ID: e.ID}}, nil)
+}
+
+// unedited returns an error if a letter has another payload than a caller saw. Without seen the caller does not say.
+func unedited(e ledger.Entry, seen string) error {
+	if seen != "" && ledger.Version(seen) != ledger.VersionOf(e.Value) {
+		return &ledger.EditedError{ID: e.ID}
+	}
+	return nil
 }
 
 func (r EditRequest) value() ([]byte, error) {

@@ -17,6 +17,7 @@ type ProposalRequest struct {
 	Base64  []byte  `json:"base64,omitempty" doc:"In base64; or else payload"`
 	Reason  string  `json:"reason" minLength:"1" maxLength:"1000" pattern:"\\S" doc:"Why, for the audit"`
 	Retry   bool    `json:"retry,omitempty" doc:"Retry it once it is approved, in the same transaction"`
+	Seen    string  `json:"seen,omitempty" pattern:"^([0-9a-f]{64}|none)$" doc:"The SHA-256 of the payload that you edited, in hex; none if it was null. If the dead letter has another by now, the proposal is refused with 409"`
 }
 
 // Proposal is an edit that needs a second person.
@@ -142,6 +143,9 @@ func (s *api) propose(ctx context.Context, c caller, in *proposeInput) (*proposa
 	if err != nil {
 		return nil, err
 	}
+	if err := unedited(e, in.Body.Seen); err != nil {
+		return nil, err
+	}
 	members, _, err := s.Book.Touched(ctx, e.ID, value)
 	switch {
 	case err != nil:
@@ -206,8 +210,11 @@ func (s *api) alone(ctx context.Context, c caller, id string, value []byte) erro
 // secondPerson returns the problem for an error about a second person, nil for other errors.
 func secondPerson(err error) *Problem {
 	var alone *ledger.SecondPersonError
+	var edited *ledger.EditedError
 	var refused *ledger.ProposalError
 	switch {
+	case errors.As(err, &edited):
+		return problem(http.StatusConflict, edited.Error(), "look at the payload that it has now, then edit it again")
 	case errors.As(err, &alone):
 		return problem(http.StatusConflict, "this edit changes what a second person has to approve", "POST /api/v1/dead-letters/{id}/proposals, and have another admin approve it")
 	case errors.As(err, &refused) && refused.Of != "":

@@ -263,6 +263,34 @@ func TestShow_NotFoundAndAmbiguous(t *testing.T) {
 	}
 }
 
+// TestEdit_OfWhatWasSeen: the payload that a caller saw may be another by now.
+func TestEdit_OfWhatWasSeen(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	path := "/dead-letters/" + id(0)
+	seen, proposed := ledger.VersionOf(w.book.letters[id(0)].Value), len(w.book.proposed)
+	body := func(text string, seen ledger.Version) string {
+		return fmt.Sprintf(`{"payload":%q,"reason":"r","seen":%q}`, text, seen)
+	}
+	if a := w.ask(t, "operator", "PUT", path+"/payload", body(`{"who":"nobody"}`, seen)); a.code != http.StatusOK {
+		t.Error(a)
+	}
+	for _, seen := range []ledger.Version{seen, ledger.VersionOf(nil)} {
+		if p := w.ask(t, "operator", "PUT", path+"/payload", body(`{"who":"somebody"}`, seen)).problem(t); p.Status != http.StatusConflict || !strings.Contains(p.Detail, "somebody edited the payload") {
+			t.Errorf("%+v", p)
+		}
+		if p := w.ask(t, "admin", "POST", path+"/proposals", body(`{"path":"other"}`, seen)).problem(t); p.Status != http.StatusConflict || !strings.Contains(p.Detail, "somebody edited the payload") {
+			t.Errorf("%+v", p)
+		}
+	}
+	if p := w.ask(t, "operator", "PUT", path+"/payload", body(`{"who":"somebody"}`, "x")).problem(t); p.Status != http.StatusUnprocessableEntity {
+		t.Errorf("%+v", p)
+	}
+	if value := string(w.book.letters[id(0)].Value); value != `{"who":"nobody"}` || len(w.book.proposed) != proposed {
+		t.Error(value)
+	}
+}
+
 func TestEdit_TextOrBase64(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -150,6 +150,28 @@ func TestLetters_OfAnOlderDesk(t *testing.T) {
 	}
 }
 
+// TestEdit_OfAnOlderDesk: it refuses the word for the payload that was seen, and is asked without it.
+func TestEdit_OfAnOlderDesk(t *testing.T) {
+	t.Parallel()
+	c := served(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		switch {
+		case strings.Contains(string(body), `"seen"`):
+			problem(w, api.Problem{Status: 422, Detail: "the request makes no sense", Faults: []api.Fault{{Location: "body.seen", Message: "unexpected property"}}})
+		case strings.HasSuffix(r.URL.Path, "/proposals"):
+			_, _ = io.WriteString(w, `{"id":7}`)
+		default:
+			_, _ = io.WriteString(w, `{"id":"a"}`)
+		}
+	})
+	if err := c.Book().Edit(t.Context(), "a", ledger.VersionOf([]byte("1")), []byte("2"), "", 0, ledger.Actor{Why: "r"}); err != nil {
+		t.Error(err)
+	}
+	if p, err := c.Book().Propose(t.Context(), ledger.Draft{LetterID: "a", Before: []byte("1"), Value: []byte("2")}, ledger.Actor{Why: "r"}); err != nil || p.ID != 7 {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
 func TestAnswer_NotOfADesk(t *testing.T) {
 	t.Parallel()
 	for name, handle := range map[string]http.HandlerFunc{

@@ -22,15 +22,26 @@ func sent(value []byte) (text *string, bytes []byte) {
 }
 
 // Edit gives a dead letter another payload. The desk makes the difference for the audit itself, and has its own lease.
-func (b Book) Edit(ctx context.Context, id string, value []byte, _ string, lease time.Duration, by ledger.Actor) error {
+func (b Book) Edit(ctx context.Context, id string, seen ledger.Version, value []byte, _ string, lease time.Duration, by ledger.Actor) error {
 	if err := b.by(ctx, by); err != nil {
 		return err
 	}
 	text, bytes := sent(value)
 	var moved api.Moved
-	return ofLetter(b.client.ask(ctx, request{
-		method: http.MethodPut, path: "/dead-letters/" + url.PathEscape(id) + "/payload", body: api.EditRequest{Payload: text, Base64: bytes, Reason: by.Why, Retry: lease > 0},
-	}, &moved))
+	return ofLetter(b.comparing(string(seen), func(seen string) error {
+		return b.client.ask(ctx, request{
+			method: http.MethodPut, path: "/dead-letters/" + url.PathEscape(id) + "/payload", body: api.EditRequest{Payload: text, Base64: bytes, Reason: by.Why, Retry: lease > 0, Seen: seen},
+		}, &moved)
+	}))
+}
+
+// comparing asks with the payload that was seen. An older desk refuses that word, and is asked without it.
+func (b Book) comparing(seen string, ask func(seen string) error) error {
+	err := ask(seen)
+	if seen != "" && faultAt(err, "body.seen") {
+		err = ask("")
+	}
+	return err
 }
 
 // Touched asks what another payload would change, and if it needs a second person.
@@ -42,12 +53,16 @@ func (b Book) Touched(ctx context.Context, id string, value []byte) (members []s
 }
 
 // Propose proposes an edit. The desk compares with the payload that the dead letter has now.
-func (b Book) Propose(ctx context.Context, d ledger.Draft, by ledger.Actor) (ledger.Proposal, error) {
+func (b Book) Propose(ctx context.Context, d ledger.Draft, by ledger.Actor) (p ledger.Proposal, err error) {
 	if err := b.by(ctx, by); err != nil {
-		return ledger.Proposal{}, err
+		return p, err
 	}
 	text, bytes := sent(d.Value)
-	return b.proposal(ctx, "/dead-letters/"+url.PathEscape(d.LetterID)+"/proposals", api.ProposalRequest{Payload: text, Base64: bytes, Reason: by.Why, Retry: d.Retry})
+	err = b.comparing(string(ledger.VersionOf(d.Before)), func(seen string) (err error) {
+		p, err = b.proposal(ctx, "/dead-letters/"+url.PathEscape(d.LetterID)+"/proposals", api.ProposalRequest{Payload: text, Base64: bytes, Reason: by.Why, Retry: d.Retry, Seen: seen})
+		return err
+	})
+	return p, err
 }
 
 // Approve approves a proposal. The desk makes the difference for the audit itself, and has its own lease.

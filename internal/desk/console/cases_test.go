@@ -60,10 +60,13 @@ func (b *book) Touched(_ context.Context, id string, value []byte) ([]string, bo
 	return nil, false, nil
 }
 
-func (b *book) Edit(_ context.Context, id string, value []byte, _ string, _ time.Duration, by ledger.Actor) error {
+func (b *book) Edit(_ context.Context, id string, seen ledger.Version, value []byte, _ string, _ time.Duration, by ledger.Actor) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	e, err := b.find(id)
+	if err == nil && seen != "" && seen != ledger.VersionOf(e.Value) {
+		err = &ledger.EditedError{ID: id}
+	}
 	if err == nil {
 		e.Value, e.Edited, e.ChangedBy = value, true, by.Name
 	}
@@ -104,7 +107,7 @@ func (b *book) Approve(ctx context.Context, id int64, diff string, _ time.Durati
 		err = &ledger.ProposalError{ID: id, Because: ledger.BecauseName}
 	}
 	if err == nil {
-		err = b.Edit(ctx, p.LetterID, p.Value, diff, 0, by)
+		err = b.Edit(ctx, p.LetterID, "", p.Value, diff, 0, by)
 	}
 	return p, err
 }

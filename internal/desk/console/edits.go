@@ -150,13 +150,13 @@ func (c *Console) editSave(in *request) (page, error) {
 		return page{name: "edit", title: "Edit a dead letter", body: body, status: http.StatusConflict}, nil
 	}
 	if body.Preview.Second {
-		p, err := c.ask.Propose(in.ctx(), in.who, body.Letter.ID, api.ProposalRequest{Payload: &body.Text, Reason: body.Reason, Retry: body.Retry})
+		p, err := c.ask.Propose(in.ctx(), in.who, body.Letter.ID, api.ProposalRequest{Payload: &body.Text, Reason: body.Reason, Retry: body.Retry, Seen: body.Preview.Seen})
 		if err != nil {
 			return page{}, err
 		}
 		return page{to: "/proposals/" + count64(p.ID)}, nil
 	}
-	_, err = c.ask.Edit(in.ctx(), in.who, body.Letter.ID, api.EditRequest{Payload: &body.Text, Reason: body.Reason, Retry: body.Retry})
+	_, err = c.ask.Edit(in.ctx(), in.who, body.Letter.ID, api.EditRequest{Payload: &body.Text, Reason: body.Reason, Retry: body.Retry, Seen: body.Preview.Seen})
 	return page{to: "/dead-letters/" + body.Letter.ID}, err
 }
 

@@ -81,10 +81,11 @@ type Decider interface {
 	Resolve(ctx context.Context, ids []string, by Actor) ([]Outcome, error)
 	// ResolveMatching resolves the letters that RetryMatching would retry. It returns how many it moved.
 	ResolveMatching(ctx context.Context, filter Filter, before time.Time, n int, by Actor) (int, error)
-	// Edit gives a PENDING or FAILED letter another value, and keeps the old value and the diff in the audit. With a
+	// Edit gives a PENDING or FAILED letter another value, and keeps the old value and the diff in the audit. If its value is
+	// neither seen nor the new one, an [*EditedError] says so, and nothing is changed; an empty seen is not compared. With a
 	// lease above 0 it also retries the letter in the same transaction. A [*SecondPersonError] says that it needs a
 	// proposal.
-	Edit(ctx context.Context, id string, value []byte, diff string, lease time.Duration, by Actor) error
+	Edit(ctx context.Context, id string, seen Version, value []byte, diff string, lease time.Duration, by Actor) error
 }
 
 // Placed is the place of a published record.

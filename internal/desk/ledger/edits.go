@@ -2,8 +2,41 @@ package ledger
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"time"
 )
+
+// Version tells one value of a letter from another. The empty one is none.
+type Version string
+
+// noValue is the version of a letter without a value.
+const noValue Version = "none"
+
+// VersionOf returns the version of a value: its SHA-256 in hex.
+func VersionOf(value []byte) Version {
+	if value == nil {
+		return noValue
+	}
+	sum := sha256.Sum256(value)
+	return VersionOfHash(sum[:])
+}
+
+// VersionOfHash returns the version of the value that has this SHA-256; nil: of no value.
+func VersionOfHash(sum []byte) Version {
+	if sum == nil {
+		return noValue
+	}
+	return Version(hex.EncodeToString(sum))
+}
+
+// EditedError says that a letter has another value than the editor saw. Nothing was changed.
+type EditedError struct{ ID string }
+
+func (e *EditedError) Error() string {
+	return fmt.Sprintf("somebody edited the payload of dead letter %.12s meanwhile", e.ID)
+}
 
 // Unmarked is a stored retry of an edited letter whose rows are not marked as edited yet.
 type Unmarked struct {

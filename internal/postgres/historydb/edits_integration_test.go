@@ -58,7 +58,7 @@ func TestEdits_AreAnswered(t *testing.T) {
 	l := pgtest.Letter(2, pgtest.Unedited)
 	e.Entered(l)
 	for i, by := range []string{"ann", "carl"} {
-		if err := e.Edit(t.Context(), l.ID, []byte(pgtest.Said(fmt.Sprint("z", i))), "", 0, ledger.Actor{Name: by}); err != nil {
+		if err := e.Edit(t.Context(), l.ID, "", []byte(pgtest.Said(fmt.Sprint("z", i))), "", 0, ledger.Actor{Name: by}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -80,7 +80,7 @@ func TestEdits_AreAnswered(t *testing.T) {
 	labelled := strings.Replace(pgtest.Said("v"), "{", `{"labels":{},`, 1)
 	for i, by := range []string{"mara", "zoe"} {
 		if by == "zoe" {
-			check(t, e.Edit(t.Context(), m.ID, []byte(labelled), "", 0, ledger.Actor{Name: by}))
+			check(t, e.Edit(t.Context(), m.ID, "", []byte(labelled), "", 0, ledger.Actor{Name: by}))
 		}
 		value := []string{pgtest.Said("v"), labelled}[i]
 		s = e.Put(m.ID, int64(80+i))

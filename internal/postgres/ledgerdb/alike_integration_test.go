@@ -519,7 +519,7 @@ func (a *alike) edit(t *rapid.T) {
 		"0", "edited", `[{"decision_id":"c","timestamp":"2024-05-01T12:00:00Z"},{"decision_id":"b","timestamp":"2024-05-01T12:00:00Z"}]`,
 	}).Draw(t, "value"))
 	lease := rapid.SampledFrom([]time.Duration{0, soon}).Draw(t, "lease")
-	a.sameErr(t, "edit", a.d.Edit(context.Background(), id, value, "a diff", lease, ann), a.model.Edit(context.Background(), id, value, "a diff", lease, ann))
+	a.sameErr(t, "edit", a.d.Edit(context.Background(), id, "", value, "a diff", lease, ann), a.model.Edit(context.Background(), id, "", value, "a diff", lease, ann))
 }
 
 // jobOf says which of the jobs an id is; -1: none.

@@ -1,6 +1,7 @@
 package ledgerdb
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"time"
@@ -165,7 +166,7 @@ func resolve(ctx context.Context, tx pgx.Tx, ids []string, by ledger.Actor) (int
 }
 
 // Edit implements [ledger.Decider]. A value that is the one there is changes nothing. The database says what needs a second person.
-func (l *Ledger) Edit(ctx context.Context, id string, value []byte, diff string, lease time.Duration, by ledger.Actor) error {
+func (l *Ledger) Edit(ctx context.Context, id string, seen ledger.Version, value []byte, diff string, lease time.Duration, by ledger.Actor) error {
 	switch {
 	case by.Name == "":
 		return ledger.ErrNobody
@@ -181,8 +182,11 @@ func (l *Ledger) Edit(ctx context.Context, id string, value []byte, diff string,
 		}
 		path, decisionID, decided := saysOf(value)
 		was, err := valueNow(ctx, tx, id)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
+		case seen != "" && seen != ledger.VersionOfHash(was) && !bytes.Equal(was, hashOf(value)): // an edit that is made again has its value
+			return &ledger.EditedError{ID: id}
 		}
 		if _, err := tx.Exec(ctx, `UPDATE dead_letters SET value = $2::bytea, edited = true, path = $3::text, decision_id = $4::text, decision_ts = $5::timestamptz,
 				changed_at = clock_timestamp(), changed_by = $6::text, why = $7::text, job_id = coalesce(nullif($8::bigint, 0), job_id)

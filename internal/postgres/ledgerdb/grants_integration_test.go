@@ -87,7 +87,7 @@ func TestGrants_RolesOfTheDesk(t *testing.T) {
 	_, err = l.Awaited(ctx, 10)
 	must("awaited", err)
 	must("stored", l.Stored(ctx, []int64{claimed[0].ID}, []string{"row"}, ann))
-	must("edit", l.Edit(ctx, letter(3, `{"a":3}`).ID, []byte(`{"a":4}`), "diff", 0, ann))
+	must("edit", l.Edit(ctx, letter(3, `{"a":3}`).ID, "", []byte(`{"a":4}`), "diff", 0, ann))
 	_, err = l.Resolve(ctx, []string{letter(3, `{"a":3}`).ID}, ann)
 	must("resolve", err)
 	_, err = l.EndLeases(ctx, ann)

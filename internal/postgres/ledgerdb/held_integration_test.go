@@ -112,7 +112,7 @@ func TestHeld_OfAnEditedRest(t *testing.T) {
 	whole := resting(1, "[\n1,2,3]", ledger.Held{Place: 2, ID: "x"})
 	d.Entered(whole)
 	edited := `[{"decision_id":"c","timestamp":"2024-05-01T12:00:00Z"},2]`
-	if err := d.Edit(t.Context(), whole.ID, []byte(edited), "a diff", time.Minute, ann); err != nil {
+	if err := d.Edit(t.Context(), whole.ID, "", []byte(edited), "a diff", time.Minute, ann); err != nil {
 		t.Fatal(err)
 	}
 	sent := d.Claimed("relay", 5)

@@ -125,13 +125,13 @@ func TestEdit_OriginalSwallowed(t *testing.T) {
 			d.FourEyes(false)
 			d.Exec(t, `CREATE FUNCTION odd() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN `+sql+`; END $$;
 				CREATE TRIGGER odd BEFORE INSERT ON dead_letter_audit FOR EACH ROW WHEN (NEW.original IS NOT NULL) EXECUTE FUNCTION odd()`)
-			wantCode(t, "edited", d.Edit(t.Context(), l.ID, []byte(two), "", 0, ann), "config")
+			wantCode(t, "edited", d.Edit(t.Context(), l.ID, "", []byte(two), "", 0, ann), "config")
 			p, err := d.Approve(t.Context(), made.ID, "", soon, ledger.Actor{Name: "bob", Why: "right", Vouched: true})
 			wantCode(t, p, err, "config")
 			same(t, d.Text(`SELECT convert_from(value, 'UTF8') FROM dead_letters`), one)
 			d.Exec(t, `DROP TRIGGER odd ON dead_letter_audit`)
-			check(t, d.Edit(t.Context(), l.ID, []byte(two), "", 0, ann))
-			check(t, d.Edit(t.Context(), l.ID, []byte(two), "", 0, ann)) // changes nothing, and loses nothing
+			check(t, d.Edit(t.Context(), l.ID, "", []byte(two), "", 0, ann))
+			check(t, d.Edit(t.Context(), l.ID, "", []byte(two), "", 0, ann)) // changes nothing, and loses nothing
 		})
 	}
 }
@@ -148,7 +148,7 @@ func TestEdit_Swallowed(t *testing.T) {
 			d.Entered(l)
 			d.Exec(t, `CREATE FUNCTION odd() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
 				CREATE TRIGGER odd BEFORE UPDATE ON dead_letters FOR EACH ROW WHEN (OLD.value IS DISTINCT FROM NEW.value) EXECUTE FUNCTION odd()`)
-			wantCode(t, "edited", d.Edit(t.Context(), l.ID, []byte(two), "", soon, ann), "config")
+			wantCode(t, "edited", d.Edit(t.Context(), l.ID, "", []byte(two), "", soon, ann), "config")
 			same(t, d.trail(l.ID), "entered >PENDING")
 		})
 	}

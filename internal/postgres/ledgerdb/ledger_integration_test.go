@@ -223,10 +223,10 @@ func TestDecide_RefusalSaysWhoHasIt(t *testing.T) {
 		t.Fatalf("%+v", refused)
 	}
 	same(t, d.State(m.ID), "RESOLVED 0 closed")
-	if err := d.Edit(t.Context(), m.ID, nil, "", 0, ann); !errors.As(err, &refused) {
+	if err := d.Edit(t.Context(), m.ID, "", nil, "", 0, ann); !errors.As(err, &refused) {
 		t.Fatal(err)
 	}
-	if err := d.Edit(t.Context(), "none", nil, "", 0, ann); !errors.Is(err, ledger.ErrNotFound) {
+	if err := d.Edit(t.Context(), "none", "", nil, "", 0, ann); !errors.Is(err, ledger.ErrNotFound) {
 		t.Fatal(err)
 	}
 	for name, do := range map[string]func(ledger.Actor) error{
@@ -241,7 +241,7 @@ func TestDecide_RefusalSaysWhoHasIt(t *testing.T) {
 			_, err := d.ResolveMatching(t.Context(), ledger.Filter{}, noon, 1, a)
 			return err
 		},
-		"edit":   func(a ledger.Actor) error { return d.Edit(t.Context(), m.ID, nil, "", 0, a) },
+		"edit":   func(a ledger.Actor) error { return d.Edit(t.Context(), m.ID, "", nil, "", 0, a) },
 		"stored": func(a ledger.Actor) error { return d.Stored(t.Context(), nil, nil, a) },
 		"leases": func(a ledger.Actor) error { _, err := d.EndLeases(t.Context(), a); return err },
 		"remove": func(a ledger.Actor) error { _, err := d.Remove(t.Context(), noon, 1, a); return err },

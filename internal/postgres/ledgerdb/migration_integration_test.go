@@ -86,7 +86,7 @@ func TestMigration_NoRightOnTheAudit(t *testing.T) {
 	if n := d.Entered(home(s, 500)); n.DeadAgain != 1 {
 		t.Fatalf("%+v", n)
 	}
-	if err := d.Edit(t.Context(), l.ID, []byte(three), "diff", soon, ann); err != nil {
+	if err := d.Edit(t.Context(), l.ID, "", []byte(three), "diff", soon, ann); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := d.Resolve(t.Context(), []string{m.ID}, ann); err != nil {

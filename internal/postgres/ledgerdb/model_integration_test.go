@@ -184,7 +184,7 @@ func (m *ledgerModel) edit(t *rapid.T) {
 	if also {
 		lease, to = soon, ledger.Processing
 	}
-	err := m.d.Edit(context.Background(), id, fmt.Appendf(nil, "%d", m.next()), "a diff", lease, ann)
+	err := m.d.Edit(context.Background(), id, "", fmt.Appendf(nil, "%d", m.next()), "a diff", lease, ann)
 	if l != nil && l.state != ledger.Pending && l.state != ledger.Failed {
 		l.edits--
 	}

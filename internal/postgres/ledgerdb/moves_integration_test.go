@@ -20,19 +20,45 @@ func TestEdit_KeepsTheOriginal(t *testing.T) {
 	l := letter(1, one)
 	l.Path = "p/one"
 	d.Entered(l)
-	if err := d.Edit(t.Context(), l.ID, []byte(two), "-1\n+2", 0, ledger.Actor{Name: "bob", Why: "typo"}); err != nil {
+	if err := d.Edit(t.Context(), l.ID, "", []byte(two), "-1\n+2", 0, ledger.Actor{Name: "bob", Why: "typo"}); err != nil {
 		t.Fatal(err)
 	}
 	same(t, d.State(l.ID), "PENDING 0 entered")
 	same(t, d.Text(`SELECT concat_ws(' ', path, decision_id, decision_ts AT TIME ZONE 'UTC', edited, changed_by, why) FROM dead_letters`), "p/two 2 2026-01-01 00:00:00 t bob typo")
 	same(t, d.Text(`SELECT concat_ws('|', actor, convert_from(original, 'UTF8'), diff) FROM dead_letter_audit WHERE act = 'edited'`), "bob|"+one+"|-1\n+2")
-	if err := d.Edit(t.Context(), l.ID, []byte("no json"), "", soon, ann); err != nil {
+	if err := d.Edit(t.Context(), l.ID, "", []byte("no json"), "", soon, ann); err != nil {
 		t.Fatal(err)
 	}
 	same(t, d.trail(l.ID), "entered >PENDING, edited PENDING>PENDING, edited PENDING>PENDING, retried PENDING>PROCESSING")
 	same(t, d.Text(`SELECT path || coalesce(decision_id, 'none') FROM dead_letters`), "none")
 	if s := d.Claimed("r", 1); len(s) != 1 || string(s[0].Value) != "no json" {
 		t.Fatalf("%+v", s)
+	}
+	d.Sums()
+}
+
+// TestEdit_OfWhatWasSeen: of two editors who saw the same payload, the second changes nothing. An edit that is made again is no second.
+func TestEdit_OfWhatWasSeen(t *testing.T) {
+	t.Parallel()
+	d := newLedger(t)
+	l := letter(1, one)
+	d.Entered(l)
+	seen := ledger.VersionOf([]byte(one))
+	for range 2 {
+		if err := d.Edit(t.Context(), l.ID, seen, []byte(two), "-1\n+2", 0, ann); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, seen := range map[string]ledger.Version{"earlier": seen, "of none": ledger.VersionOf(nil), "nonsense": "x"} {
+		var edited *ledger.EditedError
+		if err := d.Edit(t.Context(), l.ID, seen, []byte(three), "-1\n+3", soon, ledger.Actor{Name: "bob", Why: "typo"}); !errors.As(err, &edited) || edited.ID != l.ID {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	same(t, d.trail(l.ID), "entered >PENDING, edited PENDING>PENDING")
+	same(t, d.Text(`SELECT convert_from(value, 'UTF8') FROM dead_letters`), two)
+	if err := d.Edit(t.Context(), l.ID, ledger.VersionOf([]byte(two)), []byte(three), "-2\n+3", soon, ann); err != nil {
+		t.Fatal(err)
 	}
 	d.Sums()
 }
@@ -48,7 +74,7 @@ func TestEdit_RetryFromBefore(t *testing.T) {
 		same(t, d.lapse(), 1)
 		again := d.Put(l.ID, 501) // the same bytes, so what becomes of the one becomes of both
 		same(t, d.lapse(), 1)
-		if err := d.Edit(t.Context(), l.ID, []byte(two), "-1\n+2", soon, ann); err != nil {
+		if err := d.Edit(t.Context(), l.ID, "", []byte(two), "-1\n+2", soon, ann); err != nil {
 			t.Fatal(err)
 		}
 		after := d.Claimed("r", 1)[0]

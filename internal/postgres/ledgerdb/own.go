@@ -12,5 +12,6 @@ func isOwn(err error) bool {
 	var invalid *ledger.InvalidError
 	var second *ledger.ProposalError
 	var exists *ledger.RuleExistsError
-	return errors.As(err, &refused) || errors.As(err, &invalid) || errors.As(err, &second) || errors.As(err, &exists) || errors.Is(err, ledger.ErrBadPage) || errors.Is(err, ledger.ErrNotFound) || errors.Is(err, ledger.ErrAmbiguous) || errors.Is(err, ledger.ErrLost)
+	var edited *ledger.EditedError
+	return errors.As(err, &refused) || errors.As(err, &invalid) || errors.As(err, &second) || errors.As(err, &exists) || errors.As(err, &edited) || errors.Is(err, ledger.ErrBadPage) || errors.Is(err, ledger.ErrNotFound) || errors.Is(err, ledger.ErrAmbiguous) || errors.Is(err, ledger.ErrLost)
 }

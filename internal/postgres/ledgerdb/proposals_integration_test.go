@@ -128,7 +128,7 @@ func TestFourEyes_TwoLogins(t *testing.T) {
 	same(t, members, []string{"path"})
 	same(t, second, true)
 	var alone *ledger.SecondPersonError
-	if err := mara.Edit(t.Context(), l.ID, []byte(untold), "diff", soon, by("mara")); !errors.As(err, &alone) || alone.ID != l.ID {
+	if err := mara.Edit(t.Context(), l.ID, "", []byte(untold), "diff", soon, by("mara")); !errors.As(err, &alone) || alone.ID != l.ID {
 		t.Fatalf("edited alone: %v", err)
 	}
 	p := mara.proposed(t, draft(l), by("mara"))
@@ -296,7 +296,7 @@ func TestFourEyes_VoidAndExpired(t *testing.T) {
 		ids = append(ids, mara.proposed(t, draft(l), by("mara")).ID)
 	}
 	// A label is nobody's evidence, so one person changes it.
-	check(t, mara.Edit(t.Context(), edited.ID, []byte(strings.Replace(told, `"x"`, `"y"`, 1)), "", 0, by("mara")))
+	check(t, mara.Edit(t.Context(), edited.ID, "", []byte(strings.Replace(told, `"x"`, `"y"`, 1)), "", 0, by("mara")))
 	if n, err := oleg.Retry(t.Context(), []string{moved.ID}, soon, by("oleg")); err != nil || n[0].Err != nil {
 		t.Fatal(n, err)
 	}
@@ -415,12 +415,12 @@ func TestFourEyes_SwitchedByMigrate(t *testing.T) {
 		t.Errorf("off: %v %v %v", members, second, err)
 	}
 	clerk := o.person(t, "docket_desk") // rights stay
-	check(t, clerk.Edit(t.Context(), l.ID, []byte(untold), "", 0, by("clerk")))
+	check(t, clerk.Edit(t.Context(), l.ID, "", []byte(untold), "", 0, by("clerk")))
 	migrate(false)
 	if _, second, err := clerk.Touched(t.Context(), l.ID, []byte(told)); err != nil || !second {
 		t.Errorf("on: %v %v", second, err)
 	}
-	if err := clerk.Edit(t.Context(), l.ID, []byte(told), "", 0, by("clerk")); !errors.As(err, new(*ledger.SecondPersonError)) {
+	if err := clerk.Edit(t.Context(), l.ID, "", []byte(told), "", 0, by("clerk")); !errors.As(err, new(*ledger.SecondPersonError)) {
 		t.Error(err)
 	}
 }

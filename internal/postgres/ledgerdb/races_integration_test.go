@@ -276,7 +276,7 @@ func TestRaces_EverythingAddsUp(t *testing.T) {
 			return err
 		},
 		func(l *ledgerdb.Ledger, n int64) error {
-			err := l.Edit(ctx, ids[n%size], fmt.Append(nil, n), "diff", 0, ann)
+			err := l.Edit(ctx, ids[n%size], "", fmt.Append(nil, n), "diff", 0, ann)
 			var refused *ledger.RefusedError
 			if errors.As(err, &refused) {
 				return nil

@@ -160,7 +160,7 @@ func TestReentry_KnownByTheSentValue(t *testing.T) {
 	d.Entered(l)
 	s := d.Put(l.ID, 500)
 	d.lapse()
-	if err := d.Edit(t.Context(), l.ID, []byte(three), "-1\n+3", 0, ann); err != nil {
+	if err := d.Edit(t.Context(), l.ID, "", []byte(three), "-1\n+3", 0, ann); err != nil {
 		t.Fatal(err)
 	}
 	child := part(s, 500, 1, two)

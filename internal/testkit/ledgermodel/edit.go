@@ -8,7 +8,7 @@ import (
 )
 
 // Edit implements [ledger.Decider]. It does not read decisions in the new value.
-func (b *Book) Edit(ctx context.Context, id string, value []byte, diff string, lease time.Duration, by ledger.Actor) error {
+func (b *Book) Edit(ctx context.Context, id string, seen ledger.Version, value []byte, diff string, lease time.Duration, by ledger.Actor) error {
 	if by.Name == "" {
 		return ledger.ErrNobody
 	}
@@ -22,6 +22,9 @@ func (b *Book) Edit(ctx context.Context, id string, value []byte, diff string, l
 		return err
 	}
 	e := free[0]
+	if seen != "" && seen != ledger.VersionOf(e.Value) && !sameValue(e.Value, value) {
+		return &ledger.EditedError{ID: id}
+	}
 	if b.fourEyes && len(touched(e.Value, value)) > 0 {
 		return &ledger.SecondPersonError{ID: id}
 	}

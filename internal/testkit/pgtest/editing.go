@@ -36,7 +36,7 @@ func (e *Editing) Edited(n int64, value string, offset int64) ledger.Sending {
 	e.T.Helper()
 	l := Letter(n, Unedited)
 	e.Entered(l)
-	if err := e.Edit(e.T.Context(), l.ID, []byte(value), "-1\n+2", soon, ledger.Actor{Name: "bob", Why: "typo"}); err != nil {
+	if err := e.Edit(e.T.Context(), l.ID, "", []byte(value), "-1\n+2", soon, ledger.Actor{Name: "bob", Why: "typo"}); err != nil {
 		e.T.Fatal(err)
 	}
 	s := e.Claimed("r", 1)

@@ -321,7 +321,7 @@ func (ed *edit) offer(ctx context.Context, e ledger.Entry, before []byte, after 
 	if ed.noRetry {
 		lease = 0
 	}
-	if err := ed.Sys.Book.Edit(ctx, e.ID, changed, diff, lease, by); err != nil {
+	if err := ed.Sys.Book.Edit(ctx, e.ID, ledger.VersionOf(e.Value), changed, diff, lease, by); err != nil {
 		return frame.Unchanged(err)
 	}
 	ed.done = true

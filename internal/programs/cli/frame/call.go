@@ -134,12 +134,15 @@ func (call Call) Failed(err error) {
 	var proposal *ledger.ProposalError
 	var asked interface{ Hint() string }
 	var alone *ledger.SecondPersonError
+	var edited *ledger.EditedError
 	var ambiguous *ledger.AmbiguousError
 	switch {
 	case errors.As(err, &proposal):
 		hint = proposal.Hint()
 	case errors.As(err, &alone):
 		hint = "the rule of two editors was switched on meanwhile: start again, and the edit is proposed"
+	case errors.As(err, &edited):
+		hint = "look at it and start again"
 	case errors.As(err, &shelf):
 		hint = shelf.Hint()
 	case errors.As(err, &cannot):

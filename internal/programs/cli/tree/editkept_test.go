@@ -30,6 +30,25 @@ func TestEdit_HangupRemovesPayload(t *testing.T) {
 	}
 }
 
+// TestEdit_OvertakenInTheEnd: somebody saves another payload between the last look and the edit. In the audit, the difference
+// would be one of a payload that was not there.
+func TestEdit_OvertakenInTheEnd(t *testing.T) {
+	t.Parallel()
+	const typed = `{"decision_id":"d","timestamp":"2026-11-21T10:00:00Z"}`
+	for _, desk := range []bool{false, true} {
+		w := &world{book: newBook(deadLetters()...), stdin: typed}
+		w.book.overtaken = []byte(`{"saved":"by oleg"}`)
+		args := append(editArgs[:len(editArgs):len(editArgs)], "--file", "-", "--yes", "--no-retry")
+		if desk {
+			w.overDesk(t, "operator")
+			args = []string{"dlq", "edit", deadLetters()[0].ID, "--reason", "r", "--file", "-", "--yes", "--no-retry"}
+		}
+		if r := w.call(args...); r.code != cli.Failed || !strings.Contains(r.err, "somebody edited the payload of dead letter a00000000000 meanwhile") || w.book.changes() != "" {
+			t.Errorf("desk %v: exit %d, did %q\n%s%s", desk, r.code, w.book.changes(), r.out, r.err)
+		}
+	}
+}
+
 // TestEdit_KeepsTextThatCannotBeCopied: where no other file can be made, the editor's own is what the author has.
 func TestEdit_KeepsTextThatCannotBeCopied(t *testing.T) {
 	const typed = `{"decision_id":"d","timestamp":"2026-11-21T10:00:00Z"}`

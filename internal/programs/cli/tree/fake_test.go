@@ -39,6 +39,7 @@ type book struct {
 	touches   []string // of the evidence, by every edit; none: one person is enough
 	proposals []ledger.Proposal
 	refuses   ledger.Because // why nothing is approved
+	overtaken []byte         // the payload that somebody else saves just before an edit
 
 	looks map[string]int
 	ends  func(id string, looks int) (ledger.SendingOutcome, string)
@@ -340,9 +341,15 @@ func (b *book) ResolveMatching(context.Context, ledger.Filter, time.Time, int, l
 	panic("only a desk does that")
 }
 
-func (b *book) Edit(ctx context.Context, id string, value []byte, diff string, lease time.Duration, by ledger.Actor) error {
+func (b *book) Edit(ctx context.Context, id string, seen ledger.Version, value []byte, diff string, lease time.Duration, by ledger.Actor) error {
 	b.mu.Lock()
 	e, err := b.find(id)
+	if err == nil && b.overtaken != nil {
+		e.Value = b.overtaken
+	}
+	if err == nil && seen != "" && seen != ledger.VersionOf(e.Value) {
+		err = &ledger.EditedError{ID: id}
+	}
 	if err == nil {
 		b.audit(id, ledger.Audit{At: now, Act: ledger.Edited, From: e.State, To: e.State, By: by.Name, Why: by.Why, Original: e.Value, Diff: diff})
 		e.Value, e.Edited = value, true
@@ -429,7 +436,7 @@ func (b *book) Approve(ctx context.Context, id int64, diff string, lease time.Du
 	if !p.Retry {
 		lease = 0
 	}
-	return p, b.Edit(ctx, p.LetterID, p.Value, diff, lease, ledger.Actor{Name: p.By, Why: p.Why})
+	return p, b.Edit(ctx, p.LetterID, "", p.Value, diff, lease, ledger.Actor{Name: p.By, Why: p.Why})
 }
 
 func (b *book) Reject(_ context.Context, id int64, by ledger.Actor) (ledger.Proposal, error) {

@@ -12,7 +12,7 @@ func TestShow_JSONWithoutPayload(t *testing.T) {
 	t.Parallel()
 	w := &world{book: newBook(deadLetters()...)}
 	id := deadLetters()[0].ID
-	if err := w.book.Edit(t.Context(), id, []byte(`{"user":"bob"}`), "-alice\n+bob\n", 0, ledger.Actor{Name: "mara", Why: "a name"}); err != nil {
+	if err := w.book.Edit(t.Context(), id, "", []byte(`{"user":"bob"}`), "-alice\n+bob\n", 0, ledger.Actor{Name: "mara", Why: "a name"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, how := range [][]string{{"--json"}, {"--json", "--history"}, {"--history"}} {
