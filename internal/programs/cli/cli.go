@@ -306,6 +306,11 @@ func whole(env Env) (config.Settings, []config.Complaint, bool) {
 	if env.Program != config.Desk {
 		return settings(env)
 	}
+	var err error
+	if env.Environ, err = config.ReadPipes(env.Environ); err != nil {
+		say(env.Stderr, "%v\n", err)
+		return config.Settings{}, nil, false
+	}
 	looked := env
 	looked.Program = config.Consumer
 	s, warnings, ok := settings(looked)

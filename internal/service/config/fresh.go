@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 )
 
 // Fresh is a secret as it is now. If it came from a file, the file is read again, so that a new password needs no restart.
@@ -22,4 +24,27 @@ func (s Settings) Fresh(variable string, loaded Secret) (Secret, error) {
 		return loaded, fmt.Errorf("%s%s: %w", variable, fileSuffix, err)
 	}
 	return Secret(text), nil
+}
+
+// ReadPipes replaces secret files that can be read only once, such as pipes, by what they hold. Whoever loads the settings of two
+// programs begins with it: to open a pipe again can wait for ever.
+func ReadPipes(environ []string) ([]string, error) {
+	values := ours(environ)
+	for _, s := range Table() {
+		from := s.Name + fileSuffix
+		path := values[from]
+		if !s.Secret || path == "" || values[s.Name] != "" {
+			continue
+		}
+		if info, err := os.Stat(path); err != nil || info.Mode().IsRegular() || info.IsDir() {
+			continue
+		}
+		secret, err := readSecret(path)
+		if err != nil {
+			return nil, Complaint{from, err.Error()}
+		}
+		environ = slices.DeleteFunc(slices.Clone(environ), func(v string) bool { return strings.HasPrefix(v, from+"=") || strings.HasPrefix(v, s.Name+"=") })
+		environ = append(environ, s.Name+"="+secret)
+	}
+	return environ, nil
 }
