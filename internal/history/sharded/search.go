@@ -161,8 +161,13 @@ func (s *Store) page(ctx context.Context, i int, one reader.Store, f reader.Filt
 		if err != nil {
 			return part{}, err
 		}
-		got := part{after: after, next: found.Next, open: found.Next != "", reached: found.Reached, decisions: s.named(i, found.Decisions), archives: archives || found.Archives, gaps: append(gaps, found.NotLooked...)}
-		archives, gaps = got.archives, got.gaps
+		got := part{after: after, next: found.Next, open: found.Next != "", reached: found.Reached, decisions: s.named(i, found.Decisions), archives: archives || found.Archives}
+		for _, g := range found.NotLooked { // each page names the days that it lacks
+			if !slices.Contains(gaps, g) {
+				gaps = append(gaps, g)
+			}
+		}
+		archives, got.gaps = got.archives, gaps
 		if n := len(found.Decisions); n > 0 {
 			got.read = placeOf(found.Decisions[n-1], i)
 		}

@@ -476,6 +476,27 @@ func (g gappy) Search(ctx context.Context, f reader.Filter, p reader.Page) (read
 	return found, err
 }
 
+// paged has one page with a decision and one without. Both lack the same archived day.
+type paged struct{ reader.Store }
+
+func (paged) Search(_ context.Context, _ reader.Filter, p reader.Page) (found reader.Found, err error) {
+	found.NotLooked = []reader.Gap{{Name: "2026-01-02", Why: "hangs"}}
+	if p.After != "behind it" {
+		found.Next, found.Decisions = "behind it", []reader.Decision{{Row: reader.Row{ID: "a", Time: time.Unix(0, 0)}}}
+	}
+	return found, nil
+}
+
+// TestSearch_GapOfSkippedPages: a shard skips what was returned already. A day that each of its pages lacks is named once.
+func TestSearch_GapOfSkippedPages(t *testing.T) {
+	t.Parallel()
+	all := sharded.New(sharded.Shard{Name: "a", Store: paged{&readertest.Store{}}})
+	after := all.CursorAt(reader.Spot{Time: time.Unix(0, 0), ID: "a"}, "", false)
+	if found, err := all.Search(t.Context(), reader.Filter{}, reader.Page{Limit: 3, After: after}); err != nil || len(found.Decisions) > 0 || len(found.NotLooked) != 1 {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
+
 // Archived days that one shard did not read are gaps of the whole answer.
 func TestSearch_GapsOfAShard(t *testing.T) {
 	t.Parallel()
