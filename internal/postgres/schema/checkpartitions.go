@@ -45,7 +45,7 @@ func checkPartitions(ctx context.Context, conn *pgx.Conn) (Check, error) {
 		return Check{Name: name, Level: Warn, Detail: days(leaving, "is", "are") + " out of the table and not dropped: an archive is under way or was left off",
 			Hint: "`docket restore` refuses them: `docket archive list` names them, `docket archive --day DAY` finishes one"}, nil
 	case !partitioned:
-		return Check{Name: name, Level: Warn, Detail: "the table has no partitions", Hint: "run `consumer migrate`; a table without partitions gets slower as it grows, and retention needs DELETE"}, nil
+		return Check{Name: name, Level: Warn, Detail: "the table has no partitions", Hint: "it gets slower as it grows, and retention needs DELETE: run `consumer migrate`, unless version 2 was noted as applied to keep the table as it is"}, nil
 	case unlogged > 0:
 		return Check{Name: name, Level: Fail, Detail: fmt.Sprintf("%d partitions are unlogged: a crash empties them", unlogged), Hint: "ALTER TABLE ... SET LOGGED for each"}, nil
 	case !function:
