@@ -61,7 +61,7 @@ func TestNoLoss_ForgottenDay(t *testing.T) {
 	}
 }
 
-// TestStandby_LackIsNoProof: what a standby lacks decides nothing, and what it has does.
+// TestStandby_LackIsNoProof: the lack of a decision on a standby decides nothing, and a decision that is there does.
 func TestStandby_LackIsNoProof(t *testing.T) {
 	t.Parallel()
 	for invariant, spoil := range map[string]func(*world){

@@ -43,8 +43,8 @@ type Evidence struct {
 	// Forgotten are decisions of Truth without a row whose archived day was given up on purpose. Nothing tells whether
 	// they had a row.
 	Forgotten []Place
-	// Standby says that Rows and Books are of a standby of Postgres, which may be behind. What it has is proof; what it
-	// lacks is none.
+	// Standby says that Rows and Books are of a standby of Postgres, which may be behind. Only the things that it
+	// has are proof.
 	Standby bool
 	// Tried has the results of inserting forwarded decisions alone, by dead-letter id.
 	Tried map[string]Trial

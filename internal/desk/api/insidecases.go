@@ -96,7 +96,7 @@ func (i Inside) ApproveJob(ctx context.Context, c Caller, id int64, reason strin
 type Preview struct {
 	Touched
 	Diff string // by lines; it may be personal data
-	Seen string // what an edit of this payload names as seen
+	Seen string // an edit of this payload names it as seen
 }
 
 type previewOutput struct{ Body Preview }

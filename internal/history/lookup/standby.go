@@ -2,7 +2,7 @@ package lookup
 
 import "context"
 
-// StandbyBehind says that what a database lacks is no proof.
+// StandbyBehind says that the lack of a row in this database proves nothing.
 const StandbyBehind = "this server is a standby, which may be behind: name the primary in DOCKET_DATABASE_URL"
 
 // standby reports whether the database of the rows and the ledger is a standby.

@@ -37,7 +37,7 @@ func TestEdit_KeepsTheOriginal(t *testing.T) {
 	d.Sums()
 }
 
-// TestEdit_OfWhatWasSeen: of two editors who saw the same payload, the second changes nothing. An edit that is made again is no second.
+// TestEdit_OfWhatWasSeen: of two editors who saw the same payload, the second changes nothing. An edit that is made again does not count as a second one.
 func TestEdit_OfWhatWasSeen(t *testing.T) {
 	t.Parallel()
 	d := newLedger(t)

@@ -13,7 +13,7 @@ import (
 	"docket/internal/errclass"
 )
 
-// shortLocks has each file that is one transaction wait for a lock for as long as [lockWaitSQL] says. Who comes later queues up behind
+// shortLocks has each file that is one transaction wait for a lock for as long as [lockWaitSQL] says. Later ones queue up behind
 // it. A file without a transaction keeps its statements as they are: an index that is made concurrently waits for locks, too, and one
 // that is given up stays invalid.
 type shortLocks struct{ fs.FS }

@@ -25,8 +25,8 @@ import (
 	"docket/internal/testkit/testenv"
 )
 
-// TestStandby_IsBehind: an absence on a standby is no proof. Neither verify nor where-is calls a decision lost, or says that there is
-// none of its id. What the standby has is proof.
+// TestStandby_IsBehind: an absence on a standby proves nothing. Neither verify nor where-is calls a decision lost, or says that there is
+// none of its id. A row on the standby is proof.
 func TestStandby_IsBehind(t *testing.T) {
 	t.Parallel()
 	pair := testenv.OwnPostgresPair(t, testenv.PairOptions{})

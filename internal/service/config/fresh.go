@@ -26,8 +26,8 @@ func (s Settings) Fresh(variable string, loaded Secret) (Secret, error) {
 	return Secret(text), nil
 }
 
-// ReadPipes replaces secret files that can be read only once, such as pipes, by what they hold. Whoever loads the settings of two
-// programs begins with it: to open a pipe again can wait for ever.
+// ReadPipes replaces secret files that can be read only once, such as pipes, by what they hold. To load the settings of two
+// programs, begin with it: to open a pipe again can wait for ever.
 func ReadPipes(environ []string) ([]string, error) {
 	values := ours(environ)
 	for _, s := range Table() {
