@@ -157,7 +157,7 @@ func TestEdit_OfAnOlderDesk(t *testing.T) {
 		body, _ := io.ReadAll(r.Body)
 		switch {
 		case strings.Contains(string(body), `"seen"`):
-			problem(w, api.Problem{Status: 422, Detail: "the request makes no sense", Faults: []api.Fault{{Location: "body.seen", Message: "unexpected property"}}})
+			problem(w, api.Problem{Status: 422, Detail: "the request makes no sense", Faults: []api.Fault{{Location: "body.…", Message: "unexpected property"}}})
 		case strings.HasSuffix(r.URL.Path, "/proposals"):
 			_, _ = io.WriteString(w, `{"id":7}`)
 		default:

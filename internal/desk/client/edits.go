@@ -35,10 +35,11 @@ func (b Book) Edit(ctx context.Context, id string, seen ledger.Version, value []
 	}))
 }
 
-// comparing asks with the payload that was seen. An older desk refuses that word, and is asked without it.
+// comparing asks with the payload that was seen. An older desk refuses that word, and is asked without it. It does not know the word,
+// so its answer has … in its place.
 func (b Book) comparing(seen string, ask func(seen string) error) error {
 	err := ask(seen)
-	if seen != "" && faultAt(err, "body.seen") {
+	if seen != "" && faultAt(err, "body.…") {
 		err = ask("")
 	}
 	return err

@@ -219,6 +219,7 @@ func (n *night) letters(ctx context.Context) error {
 func (n *night) age(ctx context.Context) error {
 	now := time.Now()
 	if now.Before(n.note.AgedAt.Add(ageEvery)) {
+		n.unaged = false // this desk or another one did it
 		return nil
 	}
 	files, err := n.days.Age(ctx, func() error { return n.goOn(ctx) })

@@ -147,7 +147,7 @@ func poolConfig(cfg Config) (*pgxpool.Config, error) {
 	cc.RuntimeParams["application_name"] = cfg.ApplicationName
 	cc.RuntimeParams["client_encoding"] = encoding // whatever the role, the database or the URL has
 	// The driver reads no other dates, and statements have backslashes. A pooler carries these settings for each client.
-	cc.RuntimeParams["DateStyle"], cc.RuntimeParams["standard_conforming_strings"] = "ISO", "on"
+	cc.RuntimeParams["DateStyle"], cc.RuntimeParams["standard_conforming_strings"] = "ISO, MDY", "on" // as a server reports them
 	if cfg.Dialer != nil {
 		cc.DialFunc = cfg.Dialer
 		cc.LookupFunc = func(_ context.Context, host string) ([]string, error) { return []string{host}, nil }

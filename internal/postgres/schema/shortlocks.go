@@ -46,13 +46,16 @@ type shortLocksFile struct {
 
 func (f shortLocksFile) Read(p []byte) (int, error) { return f.text.Read(p) }
 
-// upInShortLocks applies all migrations. One that does not get its locks is applied again, after a pause in which others work.
+// upInShortLocks applies all migrations. A file that does not get its locks is applied again, after a pause in which others work.
 func (s *Schema) upInShortLocks(ctx context.Context, p *goose.Provider) (applied int, err error) {
 	for try := 1; ; try++ {
 		results, err := p.Up(ctx)
 		partial, ok := errors.AsType[*goose.PartialError](err)
 		if !ok {
 			return applied + len(results), err
+		}
+		if partial.Failed.Source.Type != goose.TypeSQL { // one in Go has its own tries
+			return applied + len(partial.Applied), err
 		}
 		applied += len(partial.Applied)
 		code := errclass.Classify(partial.Err).Code
