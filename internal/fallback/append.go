@@ -20,7 +20,7 @@ func (s *Spool) Append(ctx context.Context, lines []Line) error {
 		return fmt.Errorf("append to spool: %w", err)
 	}
 	defer leave()
-	if err = s.keepLock(); err == nil {
+	if err = s.keepLock(ctx); err == nil {
 		err = s.append(ctx, lines)
 	}
 	if err != nil {

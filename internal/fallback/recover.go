@@ -41,7 +41,7 @@ func (s *Spool) Recover(ctx context.Context, p Publisher) (Recovery, error) {
 	s.recovering.Lock()
 	defer s.recovering.Unlock()
 	s.checkAge()
-	if err := s.keepLock(); err != nil {
+	if err := s.keepLock(ctx); err != nil {
 		return Recovery{}, fmt.Errorf("recover from spool: %w", err)
 	}
 	s.syncDeleted()

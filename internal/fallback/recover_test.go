@@ -329,7 +329,7 @@ func TestRecover_CostIsIndependentOfFiles(t *testing.T) {
 	if got := m.NamesRead() - names; got != 0 {
 		t.Errorf("Append and Stats read %d names", got)
 	}
-	if got := m.Count(fstest.OpStat) - stats; got > 20*8 {
+	if got := m.Count(fstest.OpStat) - stats; got > 20*7 {
 		t.Errorf("%d names were looked at", got)
 	}
 }

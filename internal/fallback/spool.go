@@ -21,9 +21,10 @@ type Spool struct {
 	lim     limits
 	chunk   int // bytes published at a time
 	held    int // bytes of lines that stay in memory between the check of a file and its publishing
-	locking sync.Mutex
 	lock    File
-	id      string // of the directory; empty: it could be neither read nor written
+	locked  atomic.Pointer[[2]uint64] // device and inode of lock; nil: not known
+	locking chan struct{}             // has an element while somebody looks after lock
+	id      string                    // of the directory; empty: it could be neither read nor written
 	usage   *usage
 	counter atomic.Uint64
 
@@ -59,6 +60,7 @@ func Open(cfg Config, fsys FS, logger zerolog.Logger) (*Spool, error) {
 		lim:       defaultLimits,
 		chunk:     4 << 20,
 		held:      16 << 20,
+		locking:   make(chan struct{}, 1),
 		usage:     newUsage(),
 		toRecover: scanner{fsys: fsys, limit: cfg.ScanLimit},
 		toEvict:   scanner{fsys: fsys, limit: cfg.ScanLimit},
