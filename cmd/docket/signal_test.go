@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) == "" {
 		os.Exit(m.Run())
 	}
-	_ = os.Unsetenv(asProgram)
+	_ = os.Unsetenv(asProgram) // it cannot fail for this name
 	main()
 }
 

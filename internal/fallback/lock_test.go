@@ -4,7 +4,9 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -47,4 +49,40 @@ func TestAppend_LockFileRemoved(t *testing.T) {
 	if len(b.keys()) != 3 {
 		t.Errorf("published %q", b.keys())
 	}
+}
+
+// hungLook is a disk that does not answer one look at the lock file before answered is closed.
+type hungLook struct {
+	fallback.FS
+	armed           atomic.Bool
+	asked, answered chan struct{}
+}
+
+func (h *hungLook) Lstat(name string) (fallback.Info, error) {
+	if name == ".lock" && h.armed.CompareAndSwap(true, false) {
+		close(h.asked)
+		<-h.answered
+	}
+	return h.FS.Lstat(name)
+}
+
+// A look at the lock file that the disk does not answer holds up its own call alone.
+func TestAppend_WaitsForNoOtherLook(t *testing.T) {
+	t.Parallel()
+	disk := &hungLook{FS: fallback.OS(filepath.Join(t.TempDir(), "spool")), asked: make(chan struct{}), answered: make(chan struct{})}
+	s := open(t, cfg(), disk)
+	mustAppend(t, s, linesOf("a")...)
+	disk.armed.Store(true)
+	hung, other := make(chan error, 1), make(chan error, 1)
+	go func() { hung <- s.Append(t.Context(), linesOf("b")) }()
+	<-disk.asked
+	go func() { other <- s.Append(t.Context(), linesOf("c")) }()
+	select {
+	case err := <-other:
+		must(t, err)
+	case <-time.After(time.Minute):
+		t.Error("it waits for the disk of another call")
+	}
+	close(disk.answered)
+	must(t, <-hung)
 }

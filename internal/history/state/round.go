@@ -12,7 +12,7 @@ type Round struct {
 	Lag     time.Duration    // from the mark to the server's clock
 	More    bool             // further decisions are complete already
 	Busy    bool             // another process works just now
-	Unbegun bool             // nothing was followed yet, so there is no mark: Lag is 0 and says nothing
+	Unbegun bool             // nothing was followed yet: without a mark, Lag is 0 and says nothing
 }
 
 // Reasons why a decision has no state.

@@ -40,7 +40,7 @@ func TestPulse_StuckUnlessHolding(t *testing.T) {
 		let := h.Hold()
 		time.Sleep(time.Hour)
 		if p.stuck(time.Minute) {
-			t.Error("a hold is no illness")
+			t.Error("a batch that holds counts as stuck")
 		}
 		let()
 		if p.stuck(time.Minute) {
