@@ -50,13 +50,6 @@ func (p Partition) Compare(o Partition) int {
 // Offsets are offsets in partitions of source topics.
 type Offsets map[Partition]int64
 
-// OffsetsOf returns the offsets of one topic. They are not nil.
-func OffsetsOf(topic string, of map[int32]int64) Offsets {
-	all := make(Offsets, len(of))
-	all.Add(topic, of)
-	return all
-}
-
 // Add adds the offsets of a topic.
 func (o Offsets) Add(topic string, of map[int32]int64) {
 	for p, offset := range of {

@@ -60,11 +60,6 @@ const (
 	RuleRemoved  RuleState = "REMOVED" // a person removed it
 )
 
-// RuleStates returns all states of a rule.
-func RuleStates() []RuleState {
-	return []RuleState{RuleProposed, RuleActive, RuleOver, RuleStopped, RuleRemoved}
-}
-
 // Snoozing chooses letters by whether they are snoozed.
 type Snoozing string
 

@@ -232,16 +232,3 @@ func archiveOf(file string) string {
 	}
 	return strings.TrimSuffix(of[0], of[5])
 }
-
-// Days returns the days with whole archives of a table, in order. It does not read the manifests.
-func Days(ctx context.Context, shelf Shelf, table string) ([]Day, error) {
-	all, err := ListDays(ctx, shelf, table)
-	if err != nil {
-		return nil, err
-	}
-	var days []Day
-	for _, one := range all {
-		days = append(days, one.Day)
-	}
-	return days, nil
-}

@@ -97,15 +97,6 @@ func (call Call) Source() string {
 	return "the database"
 }
 
-// Caller returns the name that a desk has for the caller; empty without a desk.
-func (call Call) Caller(ctx context.Context) (string, error) {
-	if call.Sys.Desk == nil {
-		return "", nil
-	}
-	me, err := call.Sys.Desk.Whoami(ctx)
-	return me.Name, err
-}
-
 // DeskLimit sets the limit of a record to that of the desk. An older desk does not tell it.
 func (call Call) DeskLimit(ctx context.Context) error {
 	if call.Sys.Desk == nil {
