@@ -33,8 +33,10 @@ type edit struct {
 	yes     bool
 
 	typed string // the text of the editor that would be a new payload
-	saved string // the file that the editor saved last, in a directory of its own
-	done  bool   // the text is the payload now
+	// stopped says that a signal other than Ctrl-C came while the editor was open. Nobody has agreed to its text.
+	stopped bool
+	saved   string // the file that the editor saved last, in a directory of its own
+	done    bool   // the text is the payload now
 }
 
 // Edit makes the command that edits a payload.
@@ -188,6 +190,9 @@ func (ed *edit) written(before []byte) (*string, error) {
 		}
 		if ed.file == "" {
 			ed.typed = next
+		}
+		if ed.stopped {
+			return nil, errors.New("nothing was changed: this command was told to stop while the editor was open")
 		}
 		complaint := ed.complaint([]byte(next))
 		if complaint == "" {

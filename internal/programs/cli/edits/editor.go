@@ -6,17 +6,20 @@ import (
 	"os/exec"
 )
 
-// runEditor runs an editor to its end. It drops signals meanwhile, as Ctrl-C goes to the editor, too.
+// runEditor runs an editor to its end. It drops signals meanwhile, as Ctrl-C goes to the editor, too. Another signal stops the
+// command once the editor has ended.
 func (ed *edit) runEditor(argv []string) error {
 	ended, drained := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(drained)
+		note := func(s os.Signal) { ed.stopped = ed.stopped || s != os.Interrupt }
 		for {
 			select {
-			case <-ed.Env.Signals:
+			case s := <-ed.Env.Signals:
+				note(s)
 			case <-ended:
 				for len(ed.Env.Signals) > 0 {
-					<-ed.Env.Signals
+					note(<-ed.Env.Signals)
 				}
 				return
 			}

@@ -30,6 +30,29 @@ func TestEdit_HangupRemovesPayload(t *testing.T) {
 	}
 }
 
+// TestEdit_StoppedWhileTheEditorIsOpen: many editors save what they have and end well when the terminal goes away. Nobody has
+// agreed to that text, also with --yes. Ctrl-C is for the editor alone.
+func TestEdit_StoppedWhileTheEditorIsOpen(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	for _, c := range []struct {
+		signal  syscall.Signal
+		changes bool
+	}{{syscall.SIGHUP, false}, {syscall.SIGTERM, false}, {syscall.SIGINT, true}} {
+		w := &world{book: newBook(deadLetters()...), terminal: person(80), signals: make(chan os.Signal)}
+		w.edit = func(_ context.Context, argv []string) error {
+			w.signals <- c.signal
+			return os.WriteFile(argv[len(argv)-1], []byte(`{"decision_id":"half","timestamp":"2026-11-21T10:00:00Z"}`), 0o600)
+		}
+		r := w.call(append(editArgs[:len(editArgs):len(editArgs)], "--yes", "--no-retry")...)
+		if changed := w.book.changes() != ""; changed != c.changes || changed != (r.code == cli.Done) {
+			t.Errorf("%v: exit %d, did %q\n%s%s", c.signal, r.code, w.book.changes(), r.out, r.err)
+		}
+		if !c.changes && (!strings.Contains(r.err, "nothing was changed: ") || !strings.Contains(r.err, "your text is saved in ")) {
+			t.Errorf("%v: %s", c.signal, r.err)
+		}
+	}
+}
+
 // TestEdit_OvertakenInTheEnd: somebody saves another payload between the last look and the edit. In the audit, the difference
 // would be one of a payload that was not there.
 func TestEdit_OvertakenInTheEnd(t *testing.T) {
