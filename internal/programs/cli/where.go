@@ -357,7 +357,7 @@ func (t *teller) homeless(d *inspect.Decision) bool {
 		return true
 	}
 	if d.Unsought {
-		say(t.w, "  committed, but not found in %s\n  Archives were not searched for it: run `%s where-is %s`.\n", strings.Join(t.looked, ", "), config.Consumer, plain(d.ID))
+		say(t.w, "  committed, but not found in %s\n  Archives were not searched for it: run `%s`.\n", strings.Join(t.looked, ", "), term.Command(string(config.Consumer)+" where-is", []string{d.ID}))
 		return false
 	}
 	if t.standby {

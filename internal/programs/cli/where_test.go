@@ -75,6 +75,7 @@ func TestWhereIs_SaysWhatFollows(t *testing.T) {
 		"archived":           {inspect.Record{Committed: 200, Decisions: []inspect.Decision{{Place: place, Elsewhere: []lookup.Found{{Where: lookup.InArchive, Name: "part-1", Day: "2026-04-01"}}}}}, Done, "in archive file part-1 of 2026-04-01. Nothing to do."},
 		"archived letter":    {inspect.Record{Committed: 200, Decisions: []inspect.Decision{{Place: place, Elsewhere: []lookup.Found{{Where: lookup.Archived, Name: "dead_letters-1", Day: "2026-04-01"}}}}}, Done, "in archive dead_letters-1; docket restore --dead-letters --day 2026-04-01\n"},
 		"not searched for":   {inspect.Record{Committed: 200, Decisions: []inspect.Decision{{Place: place, ID: "d", Unsought: true}}}, Failed, "Archives were not searched for it: run `consumer where-is d`."},
+		"an id like a flag":  {inspect.Record{Committed: 200, Decisions: []inspect.Decision{{Place: place, ID: "-o $HOME", Unsought: true}}}, Failed, "run `consumer where-is -- '-o $HOME'`."},
 		"a terminal's trick": {inspect.Record{Committed: 20, Decisions: []inspect.Decision{{Place: place, ID: "\x1b[31m"}}}, Done, `[0] \x1b[31m`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -108,7 +108,7 @@ func (fd finder) absent(a *lookup.Answer) {
 	}
 	fd.tellPartial()
 	if a.Nowhere() {
-		fd.Tell("  to search for longer, and what was read already: docket where-is %s\n", term.ShellWord(a.ID))
+		fd.Tell("  to search for longer, and what was read already: %s\n", term.Command("docket where-is", []string{a.ID}))
 		fd.Tell("  if the id is shortened, give its first %d or more characters\n", reader.LeastID)
 	}
 }
@@ -118,7 +118,7 @@ func (fd finder) listFound(say func(string, ...any), a *lookup.Answer, found []l
 		f := &found[i]
 		say("  %s\n", f.Text(a.At))
 		if f.Partition != envelope.NoPlace {
-			say("    docket where-is %s\n", term.ShellWord(f.Place()))
+			say("    %s\n", term.Command("docket where-is", []string{f.Place()}))
 		}
 	}
 	if a.More && len(found) > 0 {

@@ -354,7 +354,7 @@ func (l *search) one(ctx context.Context, id string) error {
 		}
 		l.tellEdits(edits)
 		l.sayElsewhere(a)
-		l.Say("\nTo explain it: docket why %s\n", term.ShellWord(all[0].ID))
+		l.Say("\nTo explain it: %s\n", term.Command("docket why", []string{all[0].ID}))
 		tellComplete(l.Call, said)
 		l.tellPartial()
 	}

@@ -239,15 +239,15 @@ func (wy *why) near(title string, all []reader.Neighbour) {
 // furtherOn are the commands that lead on.
 func (wy *why) furtherOn(x reader.Explanation, q reader.Question) {
 	wy.Heading("What you can do now")
-	id := term.ShellWord(x.DecisionID)
+	id := []string{x.DecisionID}
 	tell := func(what, command string) { wy.Say("  %s\n    %s\n", what, wy.Paint(term.Cyan, command)) }
 	if x.Since != nil && x.Since.Otherwise != nil {
-		tell("compare with the last one that had another verdict", "docket diff "+term.ShellWord(x.Since.Otherwise.DecisionID)+" "+id)
+		tell("compare with the last one that had another verdict", term.Command("docket diff", []string{x.Since.Otherwise.DecisionID, x.DecisionID}))
 	}
 	if x.Since != nil && x.Since.SameInput == nil && x.Since.Otherwise != nil && !q.SameInput {
-		tell("find when the same input had another verdict", "docket why "+id+" --subject "+term.ShellWord(q.Subject.String())+" --same-input")
+		tell("find when the same input had another verdict", term.Command("docket why", id, "--subject", term.ShellWord(q.Subject.String()), "--same-input"))
 	}
-	tell("see the whole decision", "docket logs "+id+" --full")
+	tell("see the whole decision", term.Command("docket logs", id, "--full"))
 	if x.Path != "" {
 		tell("see the deny rate of this path", "docket stats --path "+term.ShellWord(x.Path))
 	}

@@ -2,6 +2,7 @@ package term
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -77,6 +78,20 @@ func ShellWord(word string) string {
 		return escapedWord(word)
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// Command writes a command for a shell. Its flags are written already. They come before an argument that looks like one.
+func Command(name string, args []string, flags ...string) string {
+	words := make([]string, len(args))
+	dashed := false
+	for i, arg := range args {
+		words[i] = ShellWord(arg)
+		dashed = dashed || strings.HasPrefix(arg, "-")
+	}
+	if dashed {
+		return strings.Join(slices.Concat([]string{name}, flags, []string{"--"}, words), " ")
+	}
+	return strings.Join(slices.Concat([]string{name}, words, flags), " ")
 }
 
 // escapedWord writes a hostile word in the way that bash, zsh and ksh read.
