@@ -54,6 +54,7 @@ type Surplus struct {
 	log    zerolog.Logger
 	told   map[int64]bool // ranges that were logged
 	trimAt time.Time
+	restTo time.Time // after a failure, another desk has a turn first
 }
 
 // NewSurplus makes a Surplus. It reads letters as intake does.
@@ -106,10 +107,11 @@ func (s *Surplus) turn(ctx context.Context) error {
 }
 
 // follow goes through the open ranges if it is this desk's turn: first those that Kafka deletes soon, then the
-// oldest. A failure in one range or topic does not stop the others.
+// oldest. A failure in one range or topic does not stop the others. The duty is given back also then: what this desk
+// cannot read, another one may.
 func (s *Surplus) follow(ctx context.Context) error {
 	ranges, err := s.book.Surplus(ctx, false, 0, mostRanges)
-	if err != nil || len(ranges) == 0 {
+	if err != nil || len(ranges) == 0 || time.Now().Before(s.restTo) {
 		return err
 	}
 	// A tenth less: ticks are not exact.
@@ -140,12 +142,13 @@ func (s *Surplus) follow(ctx context.Context) error {
 		}
 	}
 	if err != nil {
-		return err
+		s.restTo = time.Now().Add(s.cfg.Interval * 3 / 2)
 	}
-	if err = s.book.DutyDone(ctx, "surplus", s.cfg.Holder); errors.Is(err, ledger.ErrLost) { // it took longer than the lease, and is still done
-		return nil
+	done := s.book.DutyDone(ctx, "surplus", s.cfg.Holder)
+	if errors.Is(done, ledger.ErrLost) { // it took longer than the lease, and is still done
+		done = nil
 	}
-	return err
+	return errors.Join(err, done)
 }
 
 // dueRange is a range, and whether Kafka deletes it soon.

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"docket/internal/desk/ledger"
 )
@@ -72,4 +75,32 @@ func TestSurplus_OneTopicIsRemoved(t *testing.T) {
 		t.Errorf("the turn asked %d times and says %v", r.asked, err)
 	}
 	f.want(4, `"flooder" 1-3 from 4: 3, 3 0 0 entered`)
+}
+
+// TestSurplus_AnotherDeskTakesOver: a desk that cannot read Kafka leaves the work to one that can. Kafka may be about to delete the
+// letters.
+func TestSurplus_AnotherDeskTakesOver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlood(t, 1, nil)
+		f.write("flooder", 4)
+		f.book.Bounded(0, nil)
+		desk := func(holder string, topics SurplusTopics) {
+			s := NewSurplus(SurplusConfig{Holder: holder}, f.intake, f.book, topics, zerolog.Nop())
+			go func() {
+				if err := s.Run(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}()
+		}
+		blind := *f.topic
+		blind.failing = errors.New("the brokers refuse this desk")
+		desk("blind", &blind)
+		synctest.Wait()
+		time.Sleep(3 * time.Second)
+		desk("one", f.topic)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		f.want(4, `"flooder" 1-3 from 4: 3, 3 0 0 entered`)
+	})
 }
