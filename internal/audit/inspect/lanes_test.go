@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -194,5 +195,57 @@ func TestLanes_VerifyBeginsInEach(t *testing.T) {
 	}
 	if _, err = s.from(t.Context(), Scope{From: verify.Offsets{{Topic: "logs-urgent", Number: 3}: 1}}, ends()); err == nil || !strings.Contains(err.Error(), "logs-urgent has no partition 3") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestVerify_NothingChecked: a lane of which nothing is committed is not answered as if all were well, nor is a place that does not
+// exist yet.
+func TestVerify_NothingChecked(t *testing.T) {
+	t.Parallel()
+	s, c := laneWorld(t, "urgent")
+	produce(t, c, "logs", "a", "b", "c")
+	produce(t, c, "logs-urgent", "d", "e")
+	commit(t, c, "docket", "logs", 2)
+	look := func(from verify.Offsets) (*Result, error) {
+		ev, err := s.look(t.Context(), time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		scope := Scope{From: from, Since: time.Now().Add(-time.Hour)}
+		begin, err := s.from(t.Context(), scope, ev)
+		if err != nil {
+			return nil, err
+		}
+		a := s.audit(ev, scope)
+		for _, l := range s.settings.Lanes() {
+			if from == nil && l.Topic == "logs" {
+				continue // its decisions need a table
+			}
+			if err := a.lane(t.Context(), l, begin[l.Topic]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return a.result, nil
+	}
+	logs := verify.Partition{Topic: "logs"}
+	for from, want := range map[int64]string{2: "logs: nothing was checked: all 1 records are above the committed offsets of group docket", 3: ""} {
+		r, err := look(verify.Offsets{logs: from})
+		if err != nil {
+			t.Fatal(from, err)
+		}
+		if strings.Join(r.Elsewhere, "\n") != want || r.Blind() != (want != "") {
+			t.Errorf("from %d: %v, %q", from, r.Blind(), r.Elsewhere)
+		}
+	}
+	r, err := look(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "logs-urgent: nothing was checked: all 2 records are above the committed offsets of group docket-urgent"; !slices.Contains(r.Elsewhere, want) {
+		t.Errorf("%q", r.Elsewhere)
+	}
+	var beyond *BeyondEndError
+	if _, err := look(verify.Offsets{logs: 4}); !errors.As(err, &beyond) || beyond.End != 3 || !strings.Contains(err.Error(), "nothing would be checked") {
+		t.Errorf("beyond the end: %v", err)
 	}
 }

@@ -50,6 +50,9 @@ type Result struct {
 	Elsewhere []string // places that could not be searched, in words
 }
 
+// Blind reports whether nothing was checked, although there are records: none of them is below the committed offsets.
+func (r *Result) Blind() bool { return r.Records == 0 && r.Unread > 0 }
+
 // Lane is the part of a [Result] that is about one lane.
 type Lane struct {
 	Name       string // "default", "urgent" or "bulk"
@@ -124,8 +127,12 @@ func (s *System) from(ctx context.Context, scope Scope, ev *verify.Evidence) (ma
 		return from, nil
 	}
 	for p, offset := range scope.From {
-		if _, there := ev.Ends[p]; !there {
+		end, there := ev.Ends[p]
+		switch {
+		case !there:
 			return nil, &NoPartitionError{p.Topic, p.Number}
+		case offset > end:
+			return nil, &BeyondEndError{p.Topic, p.Number, offset, end}
 		}
 		from[p.Topic][p.Number] = offset
 	}
@@ -141,6 +148,17 @@ type NoPartitionError struct {
 
 func (e *NoPartitionError) Error() string {
 	return fmt.Sprintf("topic %s has no partition %d", e.Topic, e.Partition)
+}
+
+// BeyondEndError says that a place to verify from is beyond the end of its partition.
+type BeyondEndError struct {
+	Topic       string
+	Partition   int32
+	Offset, End int64
+}
+
+func (e *BeyondEndError) Error() string {
+	return fmt.Sprintf("partition %d of topic %s ends at %d, before %d: nothing would be checked", e.Partition, e.Topic, e.End, e.Offset)
 }
 
 // audit is a running check.
@@ -179,10 +197,14 @@ func (a *audit) lane(ctx context.Context, l config.Lane, from map[int32]int64) e
 	if err := a.source(ctx, l.Topic, from); err != nil {
 		return err
 	}
-	r.Lanes = append(r.Lanes, Lane{
+	of := Lane{
 		Name: l.Name(), Topic: l.Topic, Records: r.Records - before.Records, Decisions: r.Summary.Decisions - before.Decisions,
 		Partitions: len(r.Spans) - before.Partitions, Unread: r.Unread - before.Unread,
-	})
+	}
+	if of.Records == 0 && of.Unread > 0 {
+		a.missed(fmt.Sprintf("%s: nothing was checked: all %d records are above the committed offsets of group %s", l.Topic, of.Unread, l.Group))
+	}
+	r.Lanes = append(r.Lanes, of)
 	return nil
 }
 

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -82,6 +84,30 @@ func TestVerify_OneLinePerLane(t *testing.T) {
 	}
 	if verifyJSON(&asJSON, r); strings.Contains(asJSON.String(), `"lane`) {
 		t.Errorf("without lanes: %s", asJSON.String())
+	}
+}
+
+// TestVerify_NothingChecked: exit 0 would say that all is well.
+func TestVerify_NothingChecked(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		records, unread int64
+		code            int
+	}{{0, 3, Failed}, {1, 3, Done}, {0, 0, Done}} {
+		r := &inspect.Result{Records: c.records, Unread: c.unread, Summary: &verify.Summary{}}
+		var report bytes.Buffer
+		if code, asJSON := showVerify(io.Discard, "logs", r), verifyJSON(&report, r); code != c.code || asJSON != c.code || !strings.Contains(report.String(), `"broken": false`) {
+			t.Errorf("%+v: exit %d, as JSON %d\n%s", c, code, asJSON, report.String())
+		}
+		if _, _, broken := Verified(config.Settings{}, r); broken {
+			t.Errorf("%+v counts as broken", c)
+		}
+		env := Env{Stdout: io.Discard, Stderr: io.Discard, AskVerify: func(context.Context, time.Time, []string, bool) (string, []byte, bool, error) {
+			return "text", report.Bytes(), false, nil
+		}}
+		if code := verifyOfDesk(env, verifyFlags{}); code != c.code {
+			t.Errorf("%+v: by a desk exit %d", c, code)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package desk
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -52,6 +53,9 @@ func verifyIn(s config.Settings) func(ctx context.Context, scope api.VerifyScope
 func unplaced(err error) error {
 	if none, ok := errors.AsType[*inspect.NoPartitionError](err); ok {
 		return &api.PlaceError{Expected: "in a partition of " + none.Topic + ", which lacks one that was named"}
+	}
+	if beyond, ok := errors.AsType[*inspect.BeyondEndError](err); ok {
+		return &api.PlaceError{Expected: fmt.Sprintf("below the end of its partition: %s/%d ends at %d", beyond.Topic, beyond.Partition, beyond.End)}
 	}
 	return err
 }

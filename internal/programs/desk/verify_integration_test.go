@@ -49,7 +49,7 @@ func TestVerify_RealSystem(t *testing.T) {
 	produce(source)
 	verify := verifyIn(s)
 	v, err := verify(t.Context(), api.VerifyScope{})
-	if err != nil || v.Broken || !strings.Contains(v.Text, source+": 0 records") || !strings.Contains(v.Text, "1 records are not read yet") || !strings.Contains(string(v.Report), `"broken": false`) {
+	if err != nil || v.Broken || !strings.Contains(v.Text, source+": 0 records") || !strings.Contains(v.Text, "1 records are not read yet\n"+source+": nothing was checked: ") || !strings.Contains(string(v.Report), `"broken": false`) {
 		t.Errorf("not read: %v, %v\n%s", v.Broken, err, v.Text)
 	}
 	var offsets kadm.Offsets
@@ -65,6 +65,10 @@ func TestVerify_RealSystem(t *testing.T) {
 	}
 	if v, err = verify(t.Context(), api.VerifyScope{From: []string{source + "/0/1"}}); err != nil || v.Broken {
 		t.Errorf("after it: %v, %v\n%s", v.Broken, err, v.Text)
+	}
+	var place *api.PlaceError
+	if v, err = verify(t.Context(), api.VerifyScope{From: []string{source + "/0/2"}}); !errors.As(err, &place) || !strings.Contains(err.Error(), source+"/0 ends at 1") {
+		t.Errorf("beyond the end: %v, %v\n%s", v.Broken, err, v.Text)
 	}
 	produce(dead)
 	produce(dead)
