@@ -3,6 +3,7 @@ package letters
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -62,12 +63,22 @@ func (m *mover) bulk(args []string) (bool, error) {
 		return false, frame.Misuse("--all and filter flags contradict each other; give one of them")
 	case len(args) == 0 && !given && !m.all:
 		return false, frame.Misuse("nothing is selected: give ids, filter flags like --fingerprint or --code, or --all; `docket dlq groups` shows the groups")
-	case m.limit < 0:
-		return false, frame.Misuse("--limit must be 0 or more")
-	case m.rate < 0:
-		return false, frame.Misuse("--rate must be 0 or more")
+	}
+	if err := m.bounded(); err != nil {
+		return false, err
 	}
 	return len(args) == 0, frame.LongEnough(args...)
+}
+
+// bounded refuses bounds that are none. A script that counted none must not move all.
+func (m *mover) bounded() error {
+	switch {
+	case m.limit < 0 || m.limit == 0 && m.choose.Flags.Changed("limit"):
+		return frame.Misuse("--limit must be 1 or more")
+	case m.rate < 0 || math.IsNaN(m.rate):
+		return frame.Misuse("--rate must be 0 or more")
+	}
+	return nil
 }
 
 // decide retries or resolves the dead letters that were named, prints each result, and follows retries to their end.

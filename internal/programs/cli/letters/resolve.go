@@ -67,8 +67,9 @@ func (m *resolve) ofGroup(args []string) (frame.Work, error) {
 		return nil, frame.Misuse("--group contradicts ids, --all and filter flags; give one of them")
 	case m.Reason == "":
 		return nil, frame.Misuse("no note: give --note 'TEXT'; it stays in the audit log")
-	case m.limit < 0 || m.rate < 0:
-		return nil, frame.Misuse("--limit must be 0 or more")
+	}
+	if err := m.bounded(); err != nil {
+		return nil, err
 	}
 	by, err := m.Actor(m.Signature, "")
 	now := m.Now()
