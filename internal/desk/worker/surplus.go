@@ -107,8 +107,8 @@ func (s *Surplus) turn(ctx context.Context) error {
 }
 
 // follow goes through the open ranges if it is this desk's turn: first those that Kafka deletes soon, then the
-// oldest. A failure in one range or topic does not stop the others. The duty is given back also then: what this desk
-// cannot read, another one may.
+// oldest. A failure in one range or topic does not stop the others. The duty is given back also then, as another desk may
+// be able to read what this one cannot.
 func (s *Surplus) follow(ctx context.Context) error {
 	ranges, err := s.book.Surplus(ctx, false, 0, mostRanges)
 	if err != nil || len(ranges) == 0 || time.Now().Before(s.restTo) {
