@@ -35,7 +35,7 @@ type Config struct {
 	HalfMaxConns bool
 	// ApplicationName is what pg_stat_activity shows. Default "docket".
 	ApplicationName string
-	// ReadOnly takes a node that takes no writes as well, for looking alone.
+	// ReadOnly takes a node that takes no writes as well, for looking alone. Of several hosts a standby is the last choice.
 	ReadOnly bool
 	// OneEditor has a migration switch the rule off that evidence is edited by two persons; else it switches it on.
 	OneEditor bool
@@ -132,9 +132,13 @@ func poolConfig(cfg Config) (*pgxpool.Config, error) {
 	// Every statement by the extended protocol, unnamed: no state on the server that a pooler could mix up.
 	cc.DefaultQueryExecMode = pgx.QueryExecModeExec
 	cc.StatementCacheCapacity, cc.DescriptionCacheCapacity = 0, 0
-	cc.ValidateConnect = speaksUTF8
-	if !cfg.ReadOnly {
+	switch {
+	case !cfg.ReadOnly:
 		cc.ValidateConnect = takesWrites
+	case len(cc.Fallbacks) > 0:
+		cc.ValidateConnect = primaryFirst()
+	default:
+		cc.ValidateConnect = speaksUTF8
 	}
 	cc.OnNotice = noteWarning
 	watchTLS(cc)

@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"crypto/tls"
 	"time"
 
 	"github.com/jackc/pgerrcode"
@@ -48,8 +49,8 @@ func (db *DB) connect(ctx context.Context, fresh bool) (pg *pgconn.PgConn, relea
 	return nil, nil, err
 }
 
-// Standby reports whether the server is a standby, which may lack what the primary has. Of several hosts in the URL it may be
-// any that takes a connection, if the pool takes a node without writes.
+// Standby reports whether the server is a standby, which may lack what the primary has. A pool that takes a node without
+// writes has one if no host of the URL is the primary.
 func (db *DB) Standby(ctx context.Context) (is bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, db.timeout)
 	defer cancel()
@@ -99,6 +100,46 @@ func takesWrites(ctx context.Context, pg *pgconn.PgConn) error {
 		return NewServerError(pgerrcode.ReadOnlySQLTransaction, "ERROR")
 	}
 	return nil
+}
+
+// standbyError refuses a standby while another host may be the primary. With final the driver does not come back to it.
+type standbyError struct{ final bool }
+
+func (standbyError) Error() string { return "the server is a standby" }
+
+// As has the driver take this host in the end, if no other one can be taken.
+func (e standbyError) As(target any) bool {
+	_, is := target.(**pgconn.NotPreferredError)
+	return is && !e.final
+}
+
+// primaryFirst makes the check of one new connection that takes a standby only if no host of the URL is the primary. The driver
+// tries all hosts, and then the last refused one again. A host may be tried with and without TLS: the first way counts.
+func primaryFirst() pgconn.ValidateConnectFunc {
+	refused := map[string]bool{} // addresses; true: with TLS
+	return func(ctx context.Context, pg *pgconn.PgConn) error {
+		if err := speaksUTF8(ctx, pg); err != nil {
+			return err
+		}
+		result := pg.ExecParams(ctx, standbySQL, nil, nil, nil, nil).Read()
+		if result.Err != nil {
+			return result.Err
+		}
+		if len(result.Rows) != 1 || string(result.Rows[0][0]) != "t" {
+			return nil
+		}
+		address := pg.Conn().RemoteAddr().String()
+		_, encrypted := pg.Conn().(*tls.Conn)
+		before, again := refused[address]
+		switch {
+		case !again:
+			refused[address] = encrypted
+			return standbyError{}
+		case before != encrypted:
+			return standbyError{final: true}
+		}
+		return nil
+	}
 }
 
 // speaksUTF8 refuses a connection that takes our text for another encoding: a pooler may not hand on what we ask for.

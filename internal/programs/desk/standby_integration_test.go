@@ -4,6 +4,7 @@ package desk
 
 import (
 	"context"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -70,9 +71,9 @@ func TestStandby_IsBehind(t *testing.T) {
 	awaitAlone(t, primary)
 	keep("behind", 1)
 
-	of := func(url string) config.Settings {
+	of := func(database string) config.Settings {
 		s, _, err := config.LoadWith(config.Desk, []string{
-			"DOCKET_DATABASE_URL=" + url, "DOCKET_KAFKA_BROKERS=" + strings.Join(broker.Brokers(), ","), "DOCKET_KAFKA_TOPIC=logs", "DOCKET_KAFKA_PARKING_TOPIC=parking",
+			"DOCKET_DATABASE_URL=" + database, "DOCKET_KAFKA_BROKERS=" + strings.Join(broker.Brokers(), ","), "DOCKET_KAFKA_TOPIC=logs", "DOCKET_KAFKA_PARKING_TOPIC=parking",
 			"DOCKET_KAFKA_DLQ_TOPIC=dlq", "DOCKET_KAFKA_PARKING_DLQ_TOPIC=pdlq", "DOCKET_SPOOL_DIR=" + t.TempDir() + "/none",
 		}, nil)
 		if err != nil {
@@ -91,6 +92,26 @@ func TestStandby_IsBehind(t *testing.T) {
 	}
 	if v := verify(primary); v.Broken || strings.Contains(v.Text, "standby") || !strings.Contains(v.Text, "I1   ok") {
 		t.Errorf("primary: broken %v\n%s", v.Broken, v.Text)
+	}
+	// Of several hosts it is the primary, also after a failover, which leaves the standby first in the URL.
+	there, err := url.Parse(primary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, mode := range []string{"disable", "prefer"} {
+		first, err := url.Parse(standby)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first.Host += "," + there.Host
+		first.RawQuery = "sslmode=" + mode
+		if v := verify(first.String()); v.Broken || strings.Contains(v.Text, "standby") || !strings.Contains(v.Text, "I1   ok") {
+			t.Errorf("the standby first, sslmode %s: broken %v\n%s", mode, v.Broken, v.Text)
+		}
+		first.Host = strings.Split(first.Host, ",")[0] + ",127.0.0.1:1"
+		if v := verify(first.String()); v.Broken || !strings.Contains(v.Text, says) {
+			t.Errorf("the primary is away, sslmode %s: broken %v\n%s", mode, v.Broken, v.Text)
+		}
 	}
 	v := verify(standby)
 	if v.Broken || !strings.Contains(v.Text, says) || !strings.Contains(v.Text, "I1   not decidable here") {
