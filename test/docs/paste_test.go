@@ -13,6 +13,8 @@ var (
 	shell      = regexp.MustCompile("(?ms)^ *```(?:sh|bash|cron)\n(.*?)^ *```$")
 	limit      = regexp.MustCompile(`--add-config \S*\b(?:retention\.(?:ms|bytes)|max\.message\.bytes)=[0-9]`)
 	sameForAll = regexp.MustCompile(`--topic [^\s:]+(?::\d+(?:,\d+)+)?\s(?:[^\n]*\s)?--to-offset `)
+	moment     = regexp.MustCompile(`--(?:since|until)[ =]'?([0-9][^\s'` + "`" + `|,;)]*)`)
+	momentRead = regexp.MustCompile(`^(?:[0-9.]+(?:ms|[smhdw])(?:[0-9.]+[smh])*|\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d))?)$`)
 	variable   = regexp.MustCompile(`\$\{?([A-Z][A-Z_]+)`)
 )
 
@@ -58,6 +60,23 @@ func TestPaste_OffsetOfOnePartition(t *testing.T) {
 	} {
 		if sameForAll.MatchString(command) != want {
 			t.Errorf("%q: want %v", command, want)
+		}
+	}
+}
+
+// A time is one that the commands read: an age, a day or RFC 3339.
+func TestPaste_TimesAreRead(t *testing.T) {
+	t.Parallel()
+	for _, page := range pages(t) {
+		for _, m := range moment.FindAllStringSubmatch(read(t, page), -1) {
+			if !momentRead.MatchString(m[1]) {
+				t.Errorf("%s: %s is a time that no command reads", page, m[0])
+			}
+		}
+	}
+	for text, want := range map[string]bool{"14:00": false, "2h": true, "1h30m": true, "7d": true, "2026-11-22": true, "2026-11-22T10:00:00Z": true, "2026-11-22 10:00": false} {
+		if momentRead.MatchString(text) != want {
+			t.Errorf("%s: want %v", text, want)
 		}
 	}
 }
