@@ -277,11 +277,31 @@ func (fd finder) stored(ctx context.Context, id, flag string, at time.Time, with
 		}
 		return d, a, nil
 	}
-	fd.Tell("%s: %s have the id %s; select one with %s:\n", fd.Program, term.Counted(int64(len(all)), "decision"), term.Brief(all[0].ID), flag)
+	have := "have"
+	if len(all) == 1 {
+		have = "has"
+	}
+	fd.Tell("%s: %s %s the id %s; select one with %s:\n", fd.Program, term.Counted(int64(len(all)), "decision"), have, term.Brief(all[0].ID), flag)
 	for _, d := range all {
 		fd.Tell("  %s %s  %s%s\n", flag, escape.Instant(d.Time), d.Verdict, inShard(&d))
 	}
+	fd.tellOthers(a)
 	return reader.Decision{}, nil, frame.Exit(1)
+}
+
+// tellOthers tells of other records with the id of stored decisions, and which places may have more. nil: none were asked.
+func (fd finder) tellOthers(a *lookup.Answer) {
+	if a == nil {
+		return
+	}
+	fd.listClaims(fd.Tell, a)
+	fd.listFound(fd.Tell, a, a.Elsewhere())
+	if !a.Complete() {
+		for _, gap := range lookup.Gaps(a.NotLooked) {
+			fd.Tell("  not looked at completely: %s\n", gap)
+		}
+	}
+	fd.tellPartial()
 }
 
 // inShard names the shard of a decision, after a comma; empty: there is one database alone.

@@ -136,3 +136,19 @@ func TestElsewhere_NotKnown(t *testing.T) {
 		t.Errorf("exit %d, %s", r.code, r.err)
 	}
 }
+
+// TestElsewhere_OfAnotherTime: where no stored decision of an id has the time that was asked for, another home may have it.
+func TestElsewhere_OfAnotherTime(t *testing.T) {
+	t.Parallel()
+	when := now.Add(-time.Hour)
+	id := readertest.Decisions(3, now)[1].ID
+	w := &world{store: decisions(3), topics: kafkaOf{records: []*kgo.Record{parked(4, id, when)}, broken: map[string]error{"decision-logs": errors.New("not allowed")}}.open}
+	for _, args := range [][]string{{"why", id, "--at"}, {"diff", id, id, "--at-a"}} {
+		r := w.call(append(args, when.Format(time.RFC3339))...)
+		for _, part := range []string{"1 decision has the id " + id + "; select one with --at", "  parked at decision-logs-parking/0/4, attempt 3", "  not looked at completely: archives: ", "  not looked at completely: records of decision-logs that are not read yet: not allowed"} {
+			if r.code != 1 || !strings.Contains(r.err, part) {
+				t.Errorf("%q: exit %d, %q is not in\n%s", args, r.code, part, r.err)
+			}
+		}
+	}
+}
