@@ -247,6 +247,28 @@ func TestComplete_LooksThatLackRows(t *testing.T) {
 	}
 }
 
+// TestWhy_OfAnotherTime: where none of the decisions that were found is of the asked time, another place may have it.
+func TestWhy_OfAnotherTime(t *testing.T) {
+	t.Parallel()
+	for why, want := range map[string]string{"away": "if another place has one is not known", "": "no decision of that id is of that time"} {
+		w := newWorld(t, func(_ *api.Config, p *api.Ports) {
+			p.Elsewhere = func(ctx context.Context, id string) (a lookup.Answer, err error) {
+				a.ID = id
+				if a.Rows, err = p.Decisions.ByID(ctx, id); why != "" {
+					a.NotLooked = []lookup.Gap{{Name: "archives", Why: why}}
+				}
+				return a, err
+			}
+		})
+		for _, query := range []string{"", "&elsewhere=false"} {
+			a := w.ask(t, "auditor", http.MethodGet, "/decisions/"+decisionID+"/why?timestamp=2020-01-01T00:00:00Z"+query, "")
+			if a.code != http.StatusNotFound || !strings.Contains(a.body, want) || strings.Contains(a.body, `"not_looked":["archives: away"]`) != (why != "") {
+				t.Errorf("%q: %d %s", why, a.code, a.body)
+			}
+		}
+	}
+}
+
 // gapStore has places that a search does not look at completely.
 type gapStore struct {
 	reader.Store

@@ -79,9 +79,14 @@ func (s *api) stored(ctx context.Context, a *lookup.Answer, begun complete.Begun
 	case len(a.NotLooked) > 0:
 		p.Detail, p.Hint = "no decision of that id is stored, and none was found in any other place that the desk can see", "see not_looked for the others; where the id is shortened, give all of it"
 	}
+	return nil, nil, p.lacking(ctx, a, begun)
+}
+
+// lacking adds to a problem where else the id is, and how complete that is.
+func (p *Problem) lacking(ctx context.Context, a *lookup.Answer, begun complete.Begun) *Problem {
 	found := elsewhereOf(a)
 	said := begun.End(complete.Facts{Partly: !a.Complete()})
 	said.Lack(reader.PartsOf(ctx))
 	p.Elsewhere, p.Completeness = &found, &said
-	return nil, nil, p
+	return p
 }

@@ -98,7 +98,7 @@ func (s *api) explain(ctx context.Context, c caller, in *whyInput) (*whyOutput, 
 		return nil, none, err
 	}
 	if n < 0 {
-		return nil, none, problem(http.StatusNotFound, "no decision of that id is of that time", "leave timestamp away, or take it from GET /api/v1/decisions/{id}")
+		return nil, none, ofNoTime(ctx, a, begun)
 	}
 	ctx = reader.WithHeld(ctx, all)
 	d := all[n]
@@ -124,6 +124,15 @@ func (s *api) explain(ctx context.Context, c caller, in *whyInput) (*whyOutput, 
 	a.Shown(d)
 	s.read(c, "explain-decision", append([]reader.Decision{d}, neighbours(x)...), true)
 	return &whyOutput{Explained{Explanation: x, Incomplete: x.Incomplete, Elsewhere: elsewhereOf(a), Completeness: begun.End(complete.FactsOf(one, x.Incomplete || !a.Complete()))}}, d, nil
+}
+
+// ofNoTime is the problem that none of the decisions of an id is of the asked time.
+func ofNoTime(ctx context.Context, a *lookup.Answer, begun complete.Begun) error {
+	p := problem(http.StatusNotFound, "no decision of that id is of that time", "leave timestamp away, or take it from GET /api/v1/decisions/{id}")
+	if !a.Complete() {
+		p.Detail, p.Hint = "no decision of that id that was found is of that time; if another place has one is not known", "see not_looked for the places that were not looked at completely"
+	}
+	return p.lacking(ctx, a, begun)
 }
 
 // archivesFor limits the search of archived days for decisions around one.
