@@ -4,6 +4,7 @@ package store_test
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -117,17 +118,37 @@ func TestAfterInsert_EveryRow(t *testing.T) {
 	}
 }
 
-// TestAfterInsert_WithoutSelect has a role that cannot look. Its rows count as stored, and check warns.
-func TestAfterInsert_WithoutSelect(t *testing.T) {
+// TestTriggers_RoleThatCannotLook has roles that cannot see whether a trigger left their rows. No row of theirs counts as stored:
+// Docket holds, check says what they lack, and all rows are stored once they have it.
+func TestTriggers_RoleThatCannotLook(t *testing.T) {
 	t.Parallel()
-	d := pgtest.New(t)
-	d.Exec(t, definer(deleteGone)+after)
-	db := open(t, d.Role(t, "INSERT"), time.Minute)
-	same(t, save(t, db, row("a", noon, `{}`), row("gone", noon, `{}`)), []pipeline.Outcome{stored, stored})
-	same(t, d.Count(t), 1)
-	d.Exec(t, `GRANT SELECT ON decision_logs TO PUBLIC`)
-	code(t, db, "swallowed", row("b", noon, `{}`), row("gone", noon, `{}`))
-	same(t, d.Count(t), 1)
+	for _, grants := range []string{"INSERT", "INSERT, SELECT (path)", "INSERT, SELECT (decision_id, ts)"} {
+		for name, trigger := range map[string]string{
+			"before": definer(`RETURN NEW;`) + before, "after": definer(deleteGone) + after, "deferred": definer(deleteGone) + deferred,
+		} {
+			t.Run(grants+" "+name, func(t *testing.T) {
+				t.Parallel()
+				d := pgtest.New(t)
+				d.Exec(t, trigger)
+				db := open(t, d.Role(t, grants), time.Minute)
+				batch := []*kgo.Record{sourceRecord(1, event("id-a", midday, nil)), sourceRecord(2, event("id-b", midday, nil))}
+				c := carry(t, db, false, 1, batch)
+				if len(c.homes)+len(c.sent) > 0 || c.commit != -1 || len(c.holds) != 1 || c.holds[0].Code != "42501" {
+					t.Errorf("homes %v, sent %d, committed %d, held %+v", c.homes, len(c.sent), c.commit, c.holds)
+				}
+				same(t, d.Count(t), 0)
+				found := map[string]schema.Check{}
+				for _, check := range schema.New(db.DB).Check(t.Context(), db.Probe) {
+					found[check.Name] = check
+				}
+				if c := found["grants"]; c.Level != schema.Fail || !strings.Contains(c.Detail, "SELECT") || !strings.Contains(c.Hint, "GRANT SELECT") {
+					t.Errorf("%+v", c)
+				}
+				d.Exec(t, `GRANT SELECT ON decision_logs TO PUBLIC`)
+				same(t, carry(t, db, false, 0, batch).homes, []string{"1 row", "2 row"})
+			})
+		}
+	}
 }
 
 // TestAfterInsert_UnderWriters has writers store while the trigger comes and goes, also through a pooler: each row that one of

@@ -65,3 +65,32 @@ func TestBeforeInsert_DeletesOther(t *testing.T) {
 	code(t, db, "swallowed", row("a", noon, `{}`), row("b", noon, `{}`))
 	same(t, d.Count(t), 1)
 }
+
+// TestBeforeInsert_DeletesAtCommit has a trigger before the insert write to a table whose deferred trigger deletes the row at the
+// commit. The row is swallowed, and no row that is gone has a home.
+func TestBeforeInsert_DeletesAtCommit(t *testing.T) {
+	t.Parallel()
+	for name, trigger := range map[string]string{
+		"each row":   own(`INSERT INTO noted VALUES (NEW.decision_id); RETURN NEW;`) + before,
+		"each batch": own(`INSERT INTO noted VALUES ('odd'); RETURN NULL;`) + `; CREATE TRIGGER own BEFORE INSERT ON decision_logs EXECUTE FUNCTION own()`,
+	} {
+		for _, by := range []string{"COPY", "INSERT"} {
+			t.Run(name+" by "+by, func(t *testing.T) {
+				t.Parallel()
+				d := pgtest.New(t)
+				d.Exec(t, `CREATE TABLE noted (id text); GRANT ALL ON noted TO PUBLIC;
+					CREATE FUNCTION clear() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = public AS $$ BEGIN
+						DELETE FROM decision_logs WHERE decision_id = NEW.id AND decision_id = 'odd'; RETURN NULL; END $$;
+					CREATE CONSTRAINT TRIGGER clear AFTER INSERT ON noted DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION clear();`+trigger)
+				url := d.URL
+				if by == "INSERT" {
+					url = server{DB: d}.NoCopy(t).URL
+				}
+				db := open(t, url, time.Minute)
+				code(t, db, "swallowed", row("a", noon, `{}`), row("odd", noon, `{}`))
+				same(t, d.Count(t), 0)
+				same(t, save(t, db, row("a", noon, `{}`)), []pipeline.Outcome{stored})
+			})
+		}
+	}
+}

@@ -42,14 +42,13 @@ SELECT 1 / (SELECT count(*)
   END AND NOT EXISTS (SELECT FROM pg_rewrite WHERE ev_class = 'decision_logs'::regclass AND ev_type = '3'))::int)`
 
 // removable says whether a row that Postgres counts as stored may not be there under its identity. A trigger AFTER INSERT can remove
-// or alter it. One BEFORE INSERT of each row can give it another identity, which COPY does not tell. Both count on the table and on
-// a partition. In tgtype 1 is each row, 2 BEFORE, 4 INSERT, 64 INSTEAD OF. Triggers behind a view are not known, so it counts as
-// one. A role that reads nothing cannot look, so for such a role there is none.
+// or alter it. One BEFORE INSERT can give it another identity, which COPY does not tell, or have a deferred trigger of another table
+// remove it. Those of a partition count, too. In tgtype 4 is INSERT. Triggers behind a view are not known, so it counts as one. A role
+// that cannot look is refused then (42501): what it does not see is not stored.
 const removable = `((SELECT relkind = 'v' FROM pg_class WHERE oid = 'decision_logs'::regclass)
     OR EXISTS (SELECT FROM pg_trigger
-                WHERE NOT tgisinternal AND tgenabled <> 'D' AND tgtype & 4 = 4 AND (tgtype & 66 = 0 OR tgtype & 67 = 3)
-                  AND (tgrelid = 'decision_logs'::regclass OR pg_partition_root(tgrelid) = 'decision_logs'::regclass)))
-   AND has_any_column_privilege('decision_logs'::regclass, 'SELECT')`
+                WHERE NOT tgisinternal AND tgenabled <> 'D' AND tgtype & 4 = 4
+                  AND (tgrelid = 'decision_logs'::regclass OR pg_partition_root(tgrelid) = 'decision_logs'::regclass)))`
 
 // removableSQL says whether rows have to be looked for before they are committed. unlookedSQL fails (2201F) where that is so.
 // Both are asked in the transaction of the rows and after them: the locks on the table and on the partitions that took rows

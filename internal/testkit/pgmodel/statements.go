@@ -107,9 +107,8 @@ const tableSQL = `select 1 / (select count(*) from pg_index x where x.indrelid =
 
 // removable asks for triggers that may remove a row after it is counted as stored.
 const removable = `((select relkind = 'v' from pg_class where oid = 'decision_logs'::regclass) ` +
-	`or exists (select from pg_trigger where not tgisinternal and tgenabled <> 'd' and tgtype & 4 = 4 and (tgtype & 66 = 0 or tgtype & 67 = 3) ` +
-	`and (tgrelid = 'decision_logs'::regclass or pg_partition_root(tgrelid) = 'decision_logs'::regclass))) ` +
-	`and has_any_column_privilege('decision_logs'::regclass, 'select')`
+	`or exists (select from pg_trigger where not tgisinternal and tgenabled <> 'd' and tgtype & 4 = 4 ` +
+	`and (tgrelid = 'decision_logs'::regclass or pg_partition_root(tgrelid) = 'decision_logs'::regclass)))`
 
 // knownSQL finds rows by the hash of their payload.
 const knownSQL = `select array_agg(case when d.raw_sha256 = i.raw_sha256 then i.n else -i.n end) ` +
