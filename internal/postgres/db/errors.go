@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 	"unicode"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -221,6 +222,21 @@ func Identifier(s string) string {
 		s = strings.ToValidUTF8(s[:longest], "")
 	}
 	return s
+}
+
+// SessionName names a session of the server: its number, what its program calls itself, and since when its transaction is open.
+func SessionName(pid int32, program string, begun *time.Time) string {
+	name := fmt.Sprintf("session %d", pid)
+	if pid == 0 { // as pg_blocking_pids has it
+		name = "a prepared transaction"
+	}
+	if program != "" {
+		name += " (" + Identifier(program) + ")"
+	}
+	if begun != nil {
+		name += ", since " + begun.UTC().Format(time.RFC3339)
+	}
+	return name
 }
 
 // AsServerError finds the server's answer in err, also where it is the driver's.

@@ -180,14 +180,8 @@ func (d *archiveDay) uncounted(ctx context.Context, why string) error {
 	case err != nil:
 		return err
 	default:
-		e.Do = fmt.Sprintf("a transaction that is open holds back what can be counted: session %d", pid)
-		if program != "" {
-			e.Do += " (" + db.Identifier(program) + ")"
-		}
-		if begun != nil {
-			e.Do += ", since " + begun.UTC().Format(time.RFC3339)
-		}
-		e.Do += fmt.Sprintf(". Wait until it has ended, or end it (SELECT pg_terminate_backend(%d)), and run the same again; nothing was changed", pid)
+		e.Do = "a transaction that is open holds back what can be counted: " + db.SessionName(pid, program, begun) +
+			fmt.Sprintf(". Wait until it has ended, or end it (SELECT pg_terminate_backend(%d)), and run the same again; nothing was changed", pid)
 	}
 	return e
 }

@@ -33,7 +33,7 @@ func Partition(ctx context.Context, d *db.DB, small int, back bool, done func(st
 
 // MigrateTo brings the schema up to a version.
 func (s *Schema) MigrateTo(ctx context.Context, version int64) error {
-	return s.withGoose(func(p *goose.Provider) error {
+	return s.withGoose(ctx, func(p *goose.Provider) error {
 		_, err := p.UpTo(ctx, version)
 		return err
 	})

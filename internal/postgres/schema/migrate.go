@@ -64,7 +64,7 @@ const migrateHint = "the role may not change the schema: migrate with a role tha
 // editors, see [db.Config].OneEditor.
 func (s *Schema) Migrate(ctx context.Context) (int, error) {
 	var applied int
-	err := s.withGoose(func(p *goose.Provider) error {
+	err := s.withGoose(ctx, func(p *goose.Provider) error {
 		var err error
 		applied, err = s.upInShortLocks(ctx, p)
 		var partial *goose.PartialError
@@ -119,7 +119,7 @@ func replaceFourEyes(ctx context.Context, tx pgx.Tx, on bool) (err error) {
 // the books of them.
 func (s *Schema) MigrationStatus(ctx context.Context) ([]Migration, error) {
 	var all []Migration
-	err := s.withGoose(func(p *goose.Provider) error {
+	err := s.withGoose(ctx, func(p *goose.Provider) error {
 		status, err := p.Status(ctx)
 		if err != nil {
 			return s.db.Clean("read the state of migrations", err)
@@ -147,7 +147,7 @@ func (s *Schema) MigrationStatus(ctx context.Context) ([]Migration, error) {
 	return all, err
 }
 
-func (s *Schema) withGoose(do func(*goose.Provider) error) error {
+func (s *Schema) withGoose(ctx context.Context, do func(*goose.Provider) error) error {
 	if err := s.db.Usable(); err != nil {
 		return err
 	}
@@ -155,30 +155,26 @@ func (s *Schema) withGoose(do func(*goose.Provider) error) error {
 	if err != nil {
 		return fmt.Errorf("prepare the lock of migrations: %w", err)
 	}
-	conns := stdlib.OpenDB(*s.db.ConnConfig(), stdlib.OptionAfterConnect(patient))
+	of := &sessions{db: s.db}
+	conns := stdlib.OpenDB(*s.db.ConnConfig(), stdlib.OptionAfterConnect(of.patient))
 	defer func() { _ = conns.Close() }()
 	p, err := goose.NewProvider(goose.DialectPostgres, conns, shortLocks{migrations.FS},
-		goose.WithGoMigrations(s.stepped(migrations.Partitions, (*partitioner).up, (*partitioner).down),
-			s.stepped(migrations.Indexes, (*partitioner).index, (*partitioner).unindex),
-			s.stepped(migrations.Hash, (*partitioner).hash, (*partitioner).unhash),
-			s.stepped(migrations.Unfaithful, (*partitioner).unfaithful, (*partitioner).allFaithful),
-			s.stepped(migrations.Uploader, (*partitioner).uploader, (*partitioner).noUploader),
-			s.stepped(migrations.Edited, (*partitioner).edited, (*partitioner).unedited)),
+		goose.WithGoMigrations(s.stepped(of, migrations.Partitions, (*partitioner).up, (*partitioner).down),
+			s.stepped(of, migrations.Indexes, (*partitioner).index, (*partitioner).unindex),
+			s.stepped(of, migrations.Hash, (*partitioner).hash, (*partitioner).unhash),
+			s.stepped(of, migrations.Unfaithful, (*partitioner).unfaithful, (*partitioner).allFaithful),
+			s.stepped(of, migrations.Uploader, (*partitioner).uploader, (*partitioner).noUploader),
+			s.stepped(of, migrations.Edited, (*partitioner).edited, (*partitioner).unedited)),
 		goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
 	if err != nil {
 		return errclass.As(fmt.Errorf("read the migrations: %w", err), errclass.CodeConfig)
 	}
+	defer of.watch(ctx)()
 	return do(p)
 }
 
-// patient has a session of its own wait for as long as it takes.
-func patient(ctx context.Context, conn *pgx.Conn) error {
-	_, err := conn.Exec(ctx, PatientSQL)
-	return err
-}
-
 // stepped is a migration that takes more than one transaction. It has a connection of its own.
-func (s *Schema) stepped(version int64, up, down func(*partitioner, context.Context) error) *goose.Migration {
+func (s *Schema) stepped(of *sessions, version int64, up, down func(*partitioner, context.Context) error) *goose.Migration {
 	with := func(do func(*partitioner, context.Context) error) *goose.GoFunc {
 		return &goose.GoFunc{RunDB: func(ctx context.Context, _ *sql.DB) error {
 			conn, err := pgx.ConnectConfig(ctx, s.db.ConnConfig())
@@ -186,7 +182,7 @@ func (s *Schema) stepped(version int64, up, down func(*partitioner, context.Cont
 				return err
 			}
 			defer db.HangUp(ctx, conn.PgConn())
-			if err := patient(ctx, conn); err != nil {
+			if err := of.patient(ctx, conn); err != nil {
 				return err
 			}
 			return do(&partitioner{conn: conn, log: *s.db.Logger(), small: smallTable, moves: fewMoves, tries: lockTries, pause: lockPause}, ctx)

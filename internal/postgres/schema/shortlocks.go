@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"regexp"
 	"strings"
 	"time"
 
@@ -13,9 +14,9 @@ import (
 	"docket/internal/errclass"
 )
 
-// shortLocks has each file that is one transaction wait for a lock for as long as [lockWaitSQL] says. Later ones queue up behind
-// it. A file without a transaction keeps its statements as they are: an index that is made concurrently waits for locks, too, and one
-// that is given up stays invalid.
+// shortLocks has each file wait for a lock for as long as [lockWaitSQL] says, as later ones queue up behind it. What is done
+// concurrently waits for as long as it takes, whatever limit the role has: it waits for old transactions, with a lock on the table
+// that keeps nobody from reading and writing. An index that is given up would be made again each time.
 type shortLocks struct{ fs.FS }
 
 // Open is of [fs.FS].
@@ -32,9 +33,13 @@ func (s shortLocks) Open(name string) (fs.File, error) {
 	return shortLocksFile{f, strings.NewReader(inShortLocks(string(text)))}, nil
 }
 
+var concurrently = regexp.MustCompile(`(?m)^(CREATE|DROP) INDEX CONCURRENTLY [^;]*;`)
+
 func inShortLocks(text string) string {
 	if strings.Contains(text, "-- +goose NO TRANSACTION") {
-		return text
+		const shortly = "SET lock_timeout = '2s';\n"
+		text = concurrently.ReplaceAllString(text, "SET lock_timeout = 0;\n$0\n"+shortly)
+		return strings.Replace(text, "-- +goose Up\n", "-- +goose Up\n"+shortly, 1)
 	}
 	return strings.Replace(text, "-- +goose Up\n", "-- +goose Up\n"+lockWaitSQL+";\n", 1)
 }

@@ -63,11 +63,12 @@ func (s server) RefuseLate(t testing.TB, code string) {
 	s.late(t, `RAISE EXCEPTION USING ERRCODE = '`+code+`', MESSAGE = NEW.raw::text;`)
 }
 
-// SlowCommit has a deferred trigger of another table wait. One of this table would wait in a statement of its own.
+// SlowCommit has a deferred trigger of another table wait, to which a default writes. With a trigger of this table rows are looked
+// for, and it would wait in a statement of its own.
 func (s server) SlowCommit(t testing.TB, d time.Duration) {
 	s.Exec(t, fmt.Sprintf(`CREATE TABLE batches (at timestamptz); GRANT INSERT ON batches TO PUBLIC;
-		CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO public.batches VALUES (now()); RETURN NULL; END $$;
-		CREATE TRIGGER note BEFORE INSERT ON decision_logs FOR EACH STATEMENT EXECUTE FUNCTION note();
+		CREATE FUNCTION note() RETURNS int LANGUAGE plpgsql AS $$ BEGIN INSERT INTO public.batches VALUES (now()); RETURN 1; END $$;
+		ALTER TABLE decision_logs ADD COLUMN noted int; ALTER TABLE decision_logs ALTER COLUMN noted SET DEFAULT note();
 		CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(%f); RETURN NULL; END $$;
 		CREATE CONSTRAINT TRIGGER wait AFTER INSERT ON batches DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION wait()`, d.Seconds()))
 }
