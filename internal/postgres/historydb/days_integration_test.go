@@ -81,6 +81,49 @@ func TestIndex_DaysThatAreOver(t *testing.T) {
 	}
 }
 
+// TestIndex_LimitsOfTheRole has a role whose statements and waits for locks may not take as long as an index does. Its days get their
+// indexes all the same, and its other sessions keep the limits.
+func TestIndex_LimitsOfTheRole(t *testing.T) {
+	t.Parallel()
+	pg := daysOver(t, 100, "")
+	db := open(t, pg.URL, 20*time.Second)
+	of := `ALTER DATABASE "` + pg.Name + `" SET `
+	pg.Exec(t, of+`statement_timeout = '600ms'; `+of+`lock_timeout = '500ms'`)
+	limit := func() (limit string) {
+		if err := db.Pool().QueryRow(t.Context(), `SHOW statement_timeout`).Scan(&limit); err != nil {
+			t.Fatal(err)
+		}
+		return limit
+	}
+	same(t, limit(), "600ms")
+	writer := pgxConnect(t, pg.URL)
+	defer func() { _ = writer.Close(context.WithoutCancel(t.Context())) }()
+	exec := func(sql string) {
+		if _, err := writer.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(`SET statement_timeout = 0; BEGIN; LOCK TABLE decision_logs_p20240614 IN ROW EXCLUSIVE MODE`) // the index waits for it
+	ended := make(chan error, 1)
+	go func() {
+		_, err := writer.Exec(t.Context(), `DO $$ BEGIN
+			WHILE NOT EXISTS (SELECT FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE locktype = 'virtualxid' AND NOT granted AND query_start < clock_timestamp() - interval '1 second')
+			      AND clock_timestamp() < now() + interval '20 seconds' LOOP
+				PERFORM pg_sleep(0.01);
+			END LOOP;
+		END $$; COMMIT`)
+		ended <- err
+	}()
+	n, err := historydb.NewReader(db.DB).Index(t.Context())
+	if err != nil || n != 20 {
+		t.Errorf("%d made, %v", n, err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	same(t, limit(), "600ms")
+}
+
 func TestIndex_WithoutOwnership(t *testing.T) {
 	t.Parallel()
 	pg := daysOver(t, 100, "")

@@ -4,6 +4,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
+	"docket/internal/postgres/db"
 	"docket/internal/postgres/schema"
 )
 
@@ -20,6 +23,19 @@ func (r *Reader) Index(ctx context.Context) (int64, error) {
 	defer cancel()
 	r.days.Lock()
 	defer r.days.Unlock()
-	made, err := schema.IndexDays(ctx, r.db.Pool(), r.days.known)
+	made, err := r.index(ctx)
 	return made, r.db.Noted("index days that are over", err)
+}
+
+// index does it on a session of its own, which has no limits of the role.
+func (r *Reader) index(ctx context.Context) (int64, error) {
+	conn, err := pgx.ConnectConfig(ctx, r.db.ConnConfig())
+	if err != nil {
+		return 0, err
+	}
+	defer db.HangUp(ctx, conn.PgConn())
+	if err := schema.Unhurried(ctx, conn); err != nil {
+		return 0, err
+	}
+	return schema.IndexDays(ctx, conn, r.days.known)
 }

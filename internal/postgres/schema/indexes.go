@@ -161,6 +161,12 @@ func (known Summarized) summarize(ctx context.Context, on daily) error {
 	return nil
 }
 
+// Unhurried has a session take as long for [IndexDays] as that takes, whatever limits the role has. One of a pooler keeps them.
+func Unhurried(ctx context.Context, conn *pgx.Conn) error {
+	_, err := conn.Exec(ctx, unhurriedSQL, conn.PgConn().PID())
+	return err
+}
+
 // IndexDays makes the indexes of days that are over, and summarizes what is not in known as it is, while others read and write. It says how many
 // indexes it made, and leaves the session as it was: that may be a pooler's.
 func IndexDays(ctx context.Context, on daily, known Summarized) (made int64, err error) {

@@ -56,6 +56,11 @@ SELECT set_config('search_path', quote_ident(n.nspname) || ', pg_temp', false), 
 SELECT set_config(name, '0', false) FROM pg_settings
  WHERE name IN ('statement_timeout', 'transaction_timeout', 'idle_in_transaction_session_timeout', 'idle_session_timeout')`
 
+	// unhurriedSQL lifts the limits of what is done concurrently, if $1 is the server's own number of the session: a pooler gives
+	// another, and its session may be others' next.
+	unhurriedSQL = `
+SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ('statement_timeout', 'transaction_timeout', 'lock_timeout') AND pg_backend_pid() = $1`
+
 	tableStateSQL = `
 SELECT c.oid, c.relkind::text, EXISTS (SELECT FROM pg_partitioned_table WHERE partrelid = c.oid AND partdefid = to_regclass('decision_logs_default')),
        k.cut, coalesce(k.cut < now() + interval '1 hour', false)

@@ -306,3 +306,26 @@ func TestPooler_RefusesSessionSettings(t *testing.T) {
 		t.Errorf("with a setting that the pooler does not carry: %v", err)
 	}
 }
+
+// TestPooler_KeepsLimits: indexing days lifts the limits of its own session alone. One of a pooler is others' next.
+func TestPooler_KeepsLimits(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	d.Exec(t, `ALTER DATABASE "`+d.Name+`" SET statement_timeout = '7s'`)
+	for url, want := range map[string]string{d.URL: "0", pooled(t, d.URL, 1)(d.URL): "7s"} {
+		conn, err := pgx.ConnectConfig(t.Context(), open(t, url, time.Minute).ConnConfig())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var limit string
+		if err := schema.Unhurried(t.Context(), conn); err != nil {
+			t.Error(err)
+		}
+		if err := conn.QueryRow(t.Context(), `SHOW statement_timeout`).Scan(&limit); err != nil || limit != want {
+			t.Errorf("%s, want %s, %v", limit, want, err)
+		}
+		if err := conn.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
