@@ -92,12 +92,17 @@ func failed(name string, err error) Check {
 
 func checkServer(ctx context.Context, conn *pgx.Conn) (Check, error) {
 	var number int
-	if err := conn.QueryRow(ctx, `SELECT current_setting('server_version_num')::int`).Scan(&number); err != nil {
+	var encoding string
+	if err := conn.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('server_encoding')`).Scan(&number, &encoding); err != nil {
 		return Check{}, err
 	}
 	c := Check{Name: "server", Detail: fmt.Sprintf("PostgreSQL %d.%d", number/10000, number%10000)}
 	if number < oldestServer {
 		c.Level, c.Hint = Warn, "Docket is not tested with a server before 13"
+	}
+	if encoding != "UTF8" {
+		c.Level, c.Detail = Warn, c.Detail+", and a database with the encoding "+db.Identifier(encoding)
+		c.Hint = "a decision with a character that the database cannot hold becomes a dead letter (22P05): use a database that was created with ENCODING 'UTF8'"
 	}
 	return c, nil
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"docket/internal/postgres/schema"
 	"docket/internal/postgres/store"
 	"docket/internal/testkit/pgtest"
@@ -234,4 +236,57 @@ func TestCheck_DatabaseAway(t *testing.T) {
 // checked is what a check of the schema says, with the store's own probe.
 func checked(s *store.Store) []schema.Check {
 	return schema.New(s.DB).Check(context.Background(), s.Probe)
+}
+
+// TestCheck_RowSecurity has policies bind the role: check says that they can refuse and hide rows, before the first one is.
+func TestCheck_RowSecurity(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		sql   string
+		write schema.Level
+	}{
+		"takes all":    {`ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON decision_logs USING (true) WITH CHECK (true)`, schema.OK},
+		"refuses all":  {`ENABLE ROW LEVEL SECURITY`, schema.Fail},
+		"shows no row": {`ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON decision_logs FOR INSERT WITH CHECK (true)`, schema.Fail},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := pgtest.New(t)
+			d.Exec(t, `ALTER TABLE decision_logs `+c.sql)
+			found := map[string]schema.Check{}
+			for _, check := range checked(open(t, d.Role(t, "SELECT, INSERT"), 0)) {
+				found[check.Name] = check
+			}
+			if grants := found["grants"]; grants.Level != schema.Warn || !strings.Contains(grants.Detail, "row-level security") || !strings.Contains(grants.Hint, "BYPASSRLS") {
+				t.Errorf("%+v", grants)
+			}
+			if write := found["write"]; write.Level != c.write || c.write != schema.OK && !strings.Contains(write.Hint, "row-level security") {
+				t.Errorf("%+v", write)
+			}
+			for _, check := range checked(open(t, d.URL, 0)) { // a superuser is bound by none
+				if check.Name == "grants" && check.Level != schema.OK {
+					t.Errorf("%+v", check)
+				}
+			}
+		})
+	}
+}
+
+// TestCheck_Encoding has a database that cannot hold all text: check says so before decisions become dead letters.
+func TestCheck_Encoding(t *testing.T) {
+	t.Parallel()
+	for _, encoding := range []string{"SQL_ASCII", "LATIN1"} {
+		t.Run(encoding, func(t *testing.T) {
+			t.Parallel()
+			d := pgtest.NewEmpty(t)
+			name := pgx.Identifier{d.Name + "_other"}.Sanitize()
+			d.Exec(t, `CREATE DATABASE `+name+` ENCODING '`+encoding+`' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0`)
+			t.Cleanup(func() { d.Exec(t, `DROP DATABASE `+name+` WITH (FORCE)`) })
+			for _, check := range checked(open(t, strings.Replace(d.URL, d.Name, d.Name+"_other", 1), 0)) {
+				if check.Name == "server" && (check.Level != schema.Warn || !strings.Contains(check.Detail, encoding) || !strings.Contains(check.Hint, "22P05")) {
+					t.Errorf("%+v", check)
+				}
+			}
+		})
+	}
 }

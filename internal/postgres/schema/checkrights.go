@@ -15,13 +15,14 @@ const grantsFile = "docs/grants.sql has roles that may do their work and nothing
 
 // checkGrants looks at what the role needs.
 func checkGrants(ctx context.Context, conn *pgx.Conn) (Check, error) {
-	var ins, sel, days, confirms bool
+	var ins, sel, days, confirms, policies bool
 	err := conn.QueryRow(ctx, `
 		SELECT has_table_privilege(to_regclass('decision_logs')::oid, 'INSERT'),
 		       has_table_privilege(to_regclass('decision_logs')::oid, 'SELECT'),
 		       coalesce(has_function_privilege(to_regprocedure('decision_logs_make_partitions(int)')::oid, 'EXECUTE'), true),
 		       (SELECT bool_and(has_function_privilege(oid, 'EXECUTE')) FROM pg_proc
-		         WHERE pronamespace = 'pg_catalog'::regnamespace AND proname = 'pg_logical_emit_message' AND proargtypes[2] = 'text'::regtype)`).Scan(&ins, &sel, &days, &confirms)
+		         WHERE pronamespace = 'pg_catalog'::regnamespace AND proname = 'pg_logical_emit_message' AND proargtypes[2] = 'text'::regtype),
+		       row_security_active(to_regclass('decision_logs')::oid)`).Scan(&ins, &sel, &days, &confirms, &policies)
 	if err != nil {
 		return Check{}, err
 	}
@@ -40,6 +41,9 @@ func checkGrants(ctx context.Context, conn *pgx.Conn) (Check, error) {
 	case !confirms:
 		return Check{Name: "grants", Level: Fail, Detail: "the role lacks EXECUTE on pg_logical_emit_message",
 			Hint: "with it Docket has a standby confirm the rows that are there already: GRANT EXECUTE on it to the role, as PUBLIC has it by default"}, nil
+	case policies:
+		return Check{Name: "grants", Level: Warn, Detail: "row-level security of decision_logs binds the role",
+			Hint: "Docket neither stores nor finds a row that a policy keeps from it: give the role policies with USING (true) and WITH CHECK (true), or ALTER ROLE ... BYPASSRLS"}, nil
 	case !days:
 		return Check{Name: "grants", Level: Warn, Detail: "the role lacks EXECUTE on decision_logs_make_partitions(int)",
 			Hint: "the next days get no partitions: GRANT EXECUTE on it, or call it from elsewhere and set DOCKET_PARTITIONS_AHEAD=0"}, nil
