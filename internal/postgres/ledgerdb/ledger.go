@@ -36,7 +36,7 @@ const tries = 4
 // The error names act, and is as safe to log as all errors of this package. An error of do that is not the database's is
 // returned as it is.
 func (l *Ledger) within(ctx context.Context, act string, mode pgx.TxAccessMode, do func(ctx context.Context, tx pgx.Tx) error) error {
-	return l.withinOf(ctx, act, pgx.TxOptions{AccessMode: mode}, do)
+	return l.withinOf(ctx, act, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: mode}, do)
 }
 
 // look runs statements that change nothing and see the ledger as it is at one moment.

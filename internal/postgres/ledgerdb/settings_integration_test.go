@@ -3,7 +3,9 @@
 package ledgerdb_test
 
 import (
+	"sync"
 	"testing"
+	"time"
 
 	"docket/internal/desk/ledger"
 	"docket/internal/postgres/ledgerdb"
@@ -33,5 +35,31 @@ func TestLedger_OddSettings(t *testing.T) {
 		t.Errorf("the retry came back: %+v", n)
 	}
 	same(t, d.trail(two.ID), "entered >PENDING, retried PENDING>PROCESSING, died PROCESSING>PENDING")
+	d.Sums()
+}
+
+// TestLedger_SerializableByDefault has several desks in a database whose transactions are serializable by default. None fails because
+// others work.
+func TestLedger_SerializableByDefault(t *testing.T) {
+	t.Parallel()
+	d := newLedger(t)
+	d.OddSettings(t)
+	const desks, letters = 6, 12
+	var wait sync.WaitGroup
+	for desk := range desks {
+		l := ledgerdb.New(open(t, d.URL, 0).DB)
+		wait.Go(func() {
+			for n := range letters {
+				one := letter(int64(desk*letters+n), `{}`)
+				if _, err := l.Enter(t.Context(), []ledger.Letter{one}, atMost, ledger.Actor{Name: "desk"}); err != nil {
+					t.Errorf("enter: %v", err)
+				}
+				if _, err := l.Retry(t.Context(), []string{one.ID}, time.Hour, ledger.Actor{Name: "ann", Why: "because"}); err != nil {
+					t.Errorf("retry: %v", err)
+				}
+			}
+		})
+	}
+	wait.Wait()
 	d.Sums()
 }

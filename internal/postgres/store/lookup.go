@@ -111,7 +111,7 @@ func (st *Store) look(ctx context.Context, sql string, args ...any) ([]Found, er
 	ctx, cancel := context.WithTimeout(ctx, st.Timeout())
 	defer cancel()
 	var found []Found
-	err := pgx.BeginTxFunc(ctx, st.Pool(), pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+	err := pgx.BeginTxFunc(ctx, st.Pool(), pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, byIndexSQL, string(db.Milliseconds(st.Timeout()*4/5))); err != nil {
 			return err
 		}

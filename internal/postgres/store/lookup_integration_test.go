@@ -105,3 +105,23 @@ func TestLookup_MaskedRows(t *testing.T) {
 	}
 	same(t, out, []pipeline.Outcome{pipeline.Present, pipeline.Conflicting, 0})
 }
+
+// TestLookup_DeferrableByDefault has a database whose transactions that only read wait for those that write. A look-up does not.
+func TestLookup_DeferrableByDefault(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	d.OddSettings(t)
+	conn, err := pgx.Connect(t.Context(), d.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
+	if _, err := conn.Exec(t.Context(), `BEGIN; CREATE TABLE other (n int); SELECT count(*) FROM decision_logs`); err != nil {
+		t.Fatal(err)
+	}
+	db := open(t, d.URL, 10*time.Second)
+	same(t, save(t, db, row("a", noon, `{}`)), []pipeline.Outcome{stored})
+	if found, err := db.LookupID(t.Context(), "a"); err != nil || len(found) != 1 {
+		t.Errorf("%v, %v", found, err)
+	}
+}
