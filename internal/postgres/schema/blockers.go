@@ -61,7 +61,7 @@ func (s *sessions) watch(ctx context.Context) (stop func()) {
 			if time.Since(told) < blockersAgain {
 				continue
 			}
-			if by, err := s.blockers(ctx); err == nil && len(by) > 0 { // who cannot look migrates all the same
+			if by, err := s.blockers(ctx); err == nil && len(by) > 0 { // a role that cannot look migrates all the same
 				told = time.Now()
 				s.db.Logger().Warn().Strs("by", by).Str("hint", "wait until these sessions end their transactions, or end them: SELECT pg_terminate_backend(...)").
 					Msg("migration blocked")

@@ -14,9 +14,9 @@ import (
 	"docket/internal/errclass"
 )
 
-// shortLocks has each file wait for a lock for as long as [lockWaitSQL] says, as later ones queue up behind it. What is done
-// concurrently waits for as long as it takes, whatever limit the role has: it waits for old transactions, with a lock on the table
-// that keeps nobody from reading and writing. An index that is given up would be made again each time.
+// shortLocks has each file wait for a lock for as long as [lockWaitSQL] says, as later ones queue up behind it. An index that is made
+// concurrently waits for as long as it takes, whatever limit the role has. It waits for old transactions, with a lock on the table
+// that keeps nobody from reading and writing. One that is given up would be made again each time.
 type shortLocks struct{ fs.FS }
 
 // Open is of [fs.FS].

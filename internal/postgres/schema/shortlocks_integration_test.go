@@ -167,7 +167,8 @@ func TestMigrate_IndexBesideSnapshot(t *testing.T) {
 	w.Exec(t, `ALTER DATABASE "`+w.Name+`" SET lock_timeout = '10ms'`)
 	snapshot := func() { w.must(dump, `BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM dead_letters`) }
 	const (
-		waits   = `SELECT count(*) > 0 FROM pg_locks WHERE NOT granted AND locktype = 'virtualxid'`
+		waits = `SELECT count(*) > 0 FROM pg_locks JOIN pg_stat_activity USING (pid)
+			WHERE NOT granted AND locktype = 'virtualxid' AND query_start < clock_timestamp() - interval '3 seconds'`
 		invalid = `SELECT count(*) > 0 FROM pg_index WHERE indexrelid = to_regclass('dead_letters_decided') AND NOT indisvalid`
 		valid   = `SELECT count(*) > 0 FROM pg_index WHERE indexrelid = to_regclass('dead_letters_decided') AND indisvalid`
 	)

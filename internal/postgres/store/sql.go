@@ -44,7 +44,7 @@ SELECT 1 / (SELECT count(*)
 // removable says whether a row that Postgres counts as stored may not be there under its identity. A trigger AFTER INSERT can remove
 // or alter it. One BEFORE INSERT can give it another identity, which COPY does not tell, or have a deferred trigger of another table
 // remove it. Those of a partition count, too. In tgtype 4 is INSERT. Triggers behind a view are not known, so it counts as one. A role
-// that cannot look is refused then (42501): what it does not see is not stored.
+// that cannot look is refused then (42501), as a row that nobody saw is not stored.
 const removable = `((SELECT relkind = 'v' FROM pg_class WHERE oid = 'decision_logs'::regclass)
     OR EXISTS (SELECT FROM pg_trigger
                 WHERE NOT tgisinternal AND tgenabled <> 'D' AND tgtype & 4 = 4
