@@ -58,7 +58,7 @@ func (l *lines) has(words ...string) bool {
 
 func newLockWorld(t *testing.T, version int64) *lockWorld {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	w := &lockWorld{DB: pgtest.NewEmpty(t), t: t, ctx: ctx, log: &lines{}}
 	of, err := db.Open(db.Config{URL: w.URL}, zerolog.New(w.log))
