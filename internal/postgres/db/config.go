@@ -132,13 +132,9 @@ func poolConfig(cfg Config) (*pgxpool.Config, error) {
 	// Every statement by the extended protocol, unnamed: no state on the server that a pooler could mix up.
 	cc.DefaultQueryExecMode = pgx.QueryExecModeExec
 	cc.StatementCacheCapacity, cc.DescriptionCacheCapacity = 0, 0
-	switch {
-	case !cfg.ReadOnly:
+	cc.ValidateConnect = speaksUTF8
+	if !cfg.ReadOnly {
 		cc.ValidateConnect = takesWrites
-	case len(cc.Fallbacks) > 0:
-		cc.ValidateConnect = primaryFirst()
-	default:
-		cc.ValidateConnect = speaksUTF8
 	}
 	cc.OnNotice = noteWarning
 	watchTLS(cc)

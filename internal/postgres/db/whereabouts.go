@@ -51,7 +51,11 @@ func (w *whereabouts) now() *pgx.ConnConfig {
 		w.log.Info().Msg("database credentials became readable")
 	}
 	w.lame = err != nil
-	return w.last.Copy()
+	cc := w.last.Copy()
+	if w.cfg.ReadOnly && len(cc.Fallbacks) > 0 {
+		cc.ValidateConnect = primaryFirst() // of this connection
+	}
+	return cc
 }
 
 // read takes over a URL, and the files that it names as they are now.
