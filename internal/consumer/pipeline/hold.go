@@ -5,10 +5,14 @@ import (
 	"time"
 )
 
+// writeEvery is the pause between two writes of the batch in a hold. The table can be altered meanwhile so that it takes the
+// batch, and none of the rows that a probe has. A write that is refused also shows the store new decisions to probe with.
+const writeEvery = 30 * time.Minute
+
 // hold waits until the database takes a known-good row again. Meanwhile nothing is parked, dead-lettered or
 // committed. Fetching for this partition stops, and the program stays a member of the group.
 func (c *carrier) hold(ctx context.Context, h Hold) error {
-	at := medianTime(c.batch)
+	at, wrote := medianTime(c.batch), c.now()
 	return c.waitUntil(ctx, h, func(h Hold) (Hold, bool) {
 		if answer, ok := c.awaitProbe(ctx, h, at); ok {
 			return answer.hold, answer.over
@@ -22,10 +26,15 @@ func (c *carrier) hold(ctx context.Context, h Hold) error {
 		f.probedWith(ctx, err)
 		r := c.decide(f)
 		answer := probed{hold: h, over: r.then == goOn}
+		if !answer.over {
+			answer.hold = holdFor(r, f, err)
+		}
+		if !answer.over && !isAway(answer.hold) && c.now().Sub(wrote) >= writeEvery {
+			_, err := c.writePortions(ctx, homeless(c.batch))
+			answer.over, wrote = err == nil, c.now()
+		}
 		if answer.over {
 			c.parked.reset()
-		} else {
-			answer.hold = holdFor(r, f, err)
 		}
 		found := answer.over || ctx.Err() == nil && !isAway(answer.hold)
 		c.election.probed(found, c.cfg.ProbeInterval)

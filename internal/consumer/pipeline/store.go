@@ -24,30 +24,6 @@ func (c *carrier) store(ctx context.Context, items []*item) error {
 	return nil
 }
 
-// writePortions writes items by portions, each all or none. It returns the first portion that fails for good.
-func (c *carrier) writePortions(ctx context.Context, items []*item) (failed []*item, err error) {
-	for len(items) > 0 {
-		size, err := c.afford(ctx, c.portion.of(len(items)))
-		if err != nil {
-			return items, err
-		}
-		// The wait for the turn is not part of the time of a row.
-		c.awaitTurn(ctx)
-		from := c.now()
-		err = c.writeGranted(ctx, items[:size], false)
-		if err == nil {
-			c.portion.took(size, c.now().Sub(from))
-		} else if ctx.Err() == nil {
-			c.portion.failed(size, classify(ctx, err))
-		}
-		if err := c.retry(ctx, batchFailed, items[:size], err); err != nil {
-			return items[:size], err
-		}
-		items = items[size:]
-	}
-	return nil, nil
-}
-
 // resolve observes, decides and acts until a failed write needs no more decisions. The items in open may still get a
 // row; those in failed are of the portion that failed with err. After nil the caller looks at the open items again.
 func (c *carrier) resolve(ctx context.Context, open, failed []*item, err error) error {

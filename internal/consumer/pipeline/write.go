@@ -7,6 +7,30 @@ import (
 	"docket/internal/record/home"
 )
 
+// writePortions writes items by portions, each all or none. It returns the first portion that fails for good.
+func (c *carrier) writePortions(ctx context.Context, items []*item) (failed []*item, err error) {
+	for len(items) > 0 {
+		size, err := c.afford(ctx, c.portion.of(len(items)))
+		if err != nil {
+			return items, err
+		}
+		// The wait for the turn is not part of the time of a row.
+		c.awaitTurn(ctx)
+		from := c.now()
+		err = c.writeGranted(ctx, items[:size], false)
+		if err == nil {
+			c.portion.took(size, c.now().Sub(from))
+		} else if ctx.Err() == nil {
+			c.portion.failed(size, classify(ctx, err))
+		}
+		if err := c.retry(ctx, batchFailed, items[:size], err); err != nil {
+			return items[:size], err
+		}
+		items = items[size:]
+	}
+	return nil, nil
+}
+
 // writeAndRetry writes items, and again after each pause while the table of decisions says so.
 func (c *carrier) writeAndRetry(ctx context.Context, of scope, items []*item, fresh bool) error {
 	if len(items) == 0 {

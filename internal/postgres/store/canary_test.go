@@ -147,6 +147,20 @@ func TestUsersCheck_TightenedBetweenBatches(t *testing.T) {
 	})
 }
 
+// A CHECK was tightened, and the batch has a bad decision alone. A decision that another process stored a moment ago speaks for the
+// table.
+func TestUsersCheck_TightenedForOneRecord(t *testing.T) {
+	t.Parallel()
+	inModel(t, func(t *testing.T, server *pgmodel.Server, db *store.Store) {
+		carry(t, db, false, 1, []*kgo.Record{sourceRecord(1, event("id-1", time.Now(), nil))})
+		time.Sleep(time.Hour)
+		needsTenant(server)
+		carry(t, openModel(t, server), false, 1, []*kgo.Record{sourceRecord(2, event("id-2", time.Now(), map[string]any{"tenant": "acme"}))})
+		c := carry(t, db, false, 1, []*kgo.Record{sourceRecord(3, event("id-3", time.Now(), nil))})
+		same(t, c.homes, []string{"3 dead_letter 23514"})
+	})
+}
+
 // A CHECK that was tightened and takes none of a batch is at fault.
 func TestUsersCheck_TightenedTakesNothing(t *testing.T) {
 	t.Parallel()

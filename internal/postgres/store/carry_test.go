@@ -39,13 +39,19 @@ type carried struct {
 // carry runs batches of one partition through a pipeline until they are done, or until it held so often.
 func carry(t testing.TB, db pipeline.Store, replay bool, holds int, batches ...[]*kgo.Record) *carried {
 	t.Helper()
+	return carryProbing(t, db, replay, holds, 50*time.Millisecond, batches...)
+}
+
+// carryProbing is carry with another pause between the probes of a hold.
+func carryProbing(t testing.TB, db pipeline.Store, replay bool, holds int, interval time.Duration, batches ...[]*kgo.Record) *carried {
+	t.Helper()
 	c := &carried{account: homes.NewAccount(batches[0][0].Topic, 0), batches: batches, holdsAt: holds, commit: -1}
 	c.leaving, c.leave = context.WithCancel(t.Context())
 	defer c.leave()
 	pipe := pipeline.New(pipeline.Config{
 		Program: "consumer", DLQTopic: "dlq", ParkingTopic: "parking", ParkingDLQTopic: "parking-dlq",
 		MaxRecordBytes: 1 << 20, BatchBytes: 8 << 20, RetryPauses: []time.Duration{10 * time.Millisecond, 20 * time.Millisecond},
-		ParkBatches: 3, ProbeInterval: 50 * time.Millisecond, Backoff: time.Minute, MaxBackoff: time.Hour, MaxAttempts: 5,
+		ParkBatches: 3, ProbeInterval: interval, Backoff: time.Minute, MaxBackoff: time.Hour, MaxAttempts: 5,
 		Consumer: "docket/test", Replay: replay,
 	}, db, c, nil, c, zerolog.Nop())
 	if err := pipe.Run(t.Context(), c); err != nil {

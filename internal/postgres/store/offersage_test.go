@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 	"time"
@@ -51,6 +52,36 @@ func TestUsersCheck_OldOffers(t *testing.T) {
 	})
 }
 
+// The table takes nothing for hours. Then it is repaired, and its CHECK was tightened: it refuses all that a probe resembles.
+// The decisions of the batch that holds speak for the table, however long it held.
+func TestUsersCheck_TightenedInALongHold(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		size  int
+		homes []string
+	}{
+		"a bad one among good ones": {3, []string{"2 row", "3 dead_letter 23514", "4 row"}},
+		"a good one alone":          {1, []string{"2 row"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inModel(t, func(t *testing.T, server *pgmodel.Server, db *store.Store) {
+				carry(t, db, false, 1, []*kgo.Record{sourceRecord(1, event("id-1", time.Now(), nil))})
+				began := time.Now()
+				server.Constrain(pgmodel.Constraint{Name: "tenant", Columns: []string{"xmin"}, Refuses: func(r pgmodel.Row) bool {
+					held := time.Since(began)
+					return held < 3*time.Hour || held < 6*time.Hour && !bytes.Contains(r.Raw, []byte(`"tenant"`))
+				}})
+				carried := carryProbing(t, db, false, 0, time.Minute, oneWithoutTenant(2)[:c.size])
+				same(t, carried.homes, c.homes)
+				if held := time.Since(began); held > 4*time.Hour {
+					t.Errorf("it held for %v", held)
+				}
+			})
+		})
+	}
+}
+
 // The table takes nothing, and a statement takes long. The probe could ask for so many rows that its time is over. The hold says
 // what the table refuses all the same.
 func TestUsersCheck_SlowRefusal(t *testing.T) {
@@ -68,4 +99,26 @@ func TestUsersCheck_SlowRefusal(t *testing.T) {
 			t.Errorf("holds %v", c.holds)
 		}
 	})
+}
+
+// The table takes nothing, and the connection is lost while a stored row is looked for. The hold says what the table refuses all the same.
+func TestUsersCheck_LostLook(t *testing.T) {
+	t.Parallel()
+	for name, started := range map[string]bool{"the same process": false, "a new process": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inModel(t, func(t *testing.T, server *pgmodel.Server, db *store.Store) {
+				carry(t, db, false, 1, []*kgo.Record{sourceRecord(1, event("id-1", time.Now(), nil))})
+				server.Constrain(pgmodel.Constraint{Name: "none", Columns: []string{"xmin"}, Refuses: func(pgmodel.Row) bool { return true }})
+				server.Inject(pgmodel.Fault{Point: pgmodel.Seen, Count: -1, Cut: true})
+				if started {
+					db = openModel(t, server)
+				}
+				c := carry(t, db, false, 1, oneWithoutTenant(2))
+				if len(c.holds) != 1 || c.holds[0].Reason != pipeline.ReasonDatabaseRefuses {
+					t.Errorf("holds %v", c.holds)
+				}
+			})
+		})
+	}
 }

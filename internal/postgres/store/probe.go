@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -63,16 +64,23 @@ func (st *Store) probeAny(ctx context.Context, pg *pgconn.PgConn, at time.Time) 
 	if last != nil && settled(last, at) || settled(madeUp, at) {
 		return refused
 	}
-	if last == nil {
+	if own || last == nil {
 		around := 24 * time.Hour
-		if own {
+		switch {
+		case own && last == nil:
 			around = anyTime
+		case own: // another process may have stored it since a constraint was tightened
+			around = time.Minute
 		}
-		if last = seen(ctx, pg, at, around, st.Timeout()/4); last != nil && settled(last, at) {
-			return refused
+		if c := seen(ctx, pg, at, around, st.Timeout()/4); c != nil {
+			if settled(c, at) {
+				return refused
+			}
+			last = cmp.Or(last, c)
 		}
 	}
-	if !own || last != nil && settled(last, last.at) {
+	// The look may have ended the connection: then it says nothing of the table.
+	if !own || pg.IsClosed() || last != nil && settled(last, last.at) {
 		return refused
 	}
 	first := refused
