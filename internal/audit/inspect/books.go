@@ -17,7 +17,7 @@ import (
 // bytes.
 const mostLetters = 200_000
 
-// mostRanges limits the ranges of letters left in Kafka that are checked.
+// mostRanges limits the ranges of letters left in Kafka that are checked, the newest ones.
 const mostRanges = 100_000
 
 // books asks the ledger about the letters that moved since a time, and about records of the dead-letter topics. It
@@ -65,6 +65,7 @@ func (s *System) missing(ctx context.Context, ev *verify.Evidence, b *verify.Boo
 	if b.Ranges, err = ledgerdb.New(s.db.DB).Surplus(ctx, true, 0, mostRanges); err != nil {
 		return err
 	}
+	b.RangesCut = len(b.Ranges) == mostRanges
 	known, err := ledgerdb.New(s.db.DB).Knows(ctx, traces)
 	if err != nil {
 		return err

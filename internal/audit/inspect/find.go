@@ -457,7 +457,7 @@ func (s *System) decisions(ctx context.Context, r *Record, read *kgo.Record, ev 
 			byIndex[d.Index].ID, byIndex[d.Index].Time = claim.ID, claim.Time
 		}
 	}
-	for _, f := range ev.Forwarded {
+	for _, f := range verify.Parted(ev, truth).Forwarded {
 		if f.NoOrigin || f.Topic != r.Topic || f.Partition != r.Partition || f.Offset != r.Offset {
 			continue
 		}

@@ -9,12 +9,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"docket/internal/audit/verify"
 	"docket/internal/desk/ledger"
 	"docket/internal/history/lookup"
 	"docket/internal/history/reader"
 	"docket/internal/record/envelope"
 	"docket/internal/record/home"
+	"docket/internal/service/config"
 )
 
 func TestParseQuery(t *testing.T) {
@@ -141,5 +144,27 @@ func TestArchived_Searches(t *testing.T) {
 	}
 	if err := s.archived(t.Context(), byID, Query{ID: "0"}); err != nil || sought != nil || len(byID.Records[0].Decisions[0].Elsewhere) != 1 {
 		t.Errorf("searched for %q, %v; %+v", sought, err, byID.Records[0].Decisions)
+	}
+}
+
+// TestDecisions_OfARecordRefusedAsAWhole: an earlier release refused a record whose first line begins with a bracket. Its one dead
+// letter is the home of each line that is read today.
+func TestDecisions_OfARecordRefusedAsAWhole(t *testing.T) {
+	t.Parallel()
+	read := &kgo.Record{Topic: "logs", Partition: 3, Offset: 120, Value: []byte("[2026] starting\n{\"decision_id\":\"a\"}\n{\"decision_id\":\"b\"}")}
+	e := envelope.Open(read)
+	letter := e.Seal(envelope.Cause{Kind: envelope.Decode, Code: "syntax"}, envelope.Sealed{Topic: "dlq", Index: envelope.NoIndex, Value: read.Value})
+	s := &System{settings: config.Settings{MaxRecordBytes: 1 << 20}}
+	r := Record{Place: verify.Place{Topic: "logs", Partition: 3, Offset: 120}}
+	if err := s.decisions(t.Context(), &r, read, &verify.Evidence{Forwarded: verify.AllForwardedOf(letter, home.DeadLetter, "dlq")}); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Decisions) != 3 {
+		t.Fatalf("%d decisions", len(r.Decisions))
+	}
+	for i := range r.Decisions {
+		if !r.Decisions[i].housed() {
+			t.Errorf("decision %d has no home", i)
+		}
 	}
 }

@@ -16,6 +16,8 @@ type Books struct {
 	// Ranges are those that the desk read and left in Kafka. They were read before Missing, so letters that entered
 	// since are known there.
 	Ranges []ledger.Surplus
+	// RangesCut says that there may be more ranges than Ranges has.
+	RangesCut bool
 	// Left counts records in one of these ranges, which the ledger does not have.
 	Left int
 	// Missing are the places in these topics below Read that the ledger does not know.
@@ -82,10 +84,14 @@ func booksKept(m *sortedEvidence) Result {
 			t.chain(id, "", of)
 		}
 	}
-	absent := 0
+	absent, elsewhere := 0, 0
 	for _, u := range b.Missing {
-		if m.ev.Standby {
+		switch {
+		case m.ev.Standby:
 			absent++
+			continue
+		case b.RangesCut:
+			elsewhere++
 			continue
 		}
 		t.fault(Place{}, "", fmt.Sprintf("%.12s in %s/%d/%d: the desk has read it and the ledger does not know it", u.ID, u.Topic, u.At.Partition, u.At.Offset))
@@ -101,6 +107,10 @@ func booksKept(m *sortedEvidence) Result {
 	}
 	if b.Cut {
 		t.note("only the letters that moved last were looked at")
+	}
+	if elsewhere > 0 {
+		t.note(fmt.Sprintf("%d dead letters are not in the ledger, nor in the newest %d ranges of those left in Kafka: older ranges were not looked at", elsewhere, len(b.Ranges)))
+		return t.result(true)
 	}
 	return t.behind(absent)
 }

@@ -187,3 +187,19 @@ func TestForwardedBy_Client(t *testing.T) {
 		t.Errorf("without keys: %q, %v", f.Client, f.AnyClient)
 	}
 }
+
+// TestBooks_CutRanges: only some ranges were looked at. A record in none of these may be in another one.
+func TestBooks_CutRanges(t *testing.T) {
+	t.Parallel()
+	w := perfect()
+	w.ev.Books.RangesCut = true
+	w.ev.Books.Looked(&Forwarded{Found: dlq, At: Position{1, 4}, Entry: "x"}, false)
+	if v := w.decide().Of("I16"); v.State != Undecided || !strings.Contains(v.Note, "ranges") {
+		t.Errorf("%v", v)
+	}
+	w = perfect()
+	w.ev.Books.RangesCut = true
+	if v := w.decide().Of("I16"); v.State != Held {
+		t.Errorf("all letters are known, and %v", v)
+	}
+}

@@ -55,13 +55,13 @@ const (
 
 func (m *sortedEvidence) grounds(f *Forwarded, d *Decision) (grounds, string) {
 	switch {
-	case d.Code != "" && d.Code == f.Code:
+	case d.Code != "" && (d.Code == f.Code || f.Whole && m.ev.Live):
 		return deserved, ""
 	case d.Code != "":
 		return groundless, fmt.Sprintf("in %s as %s, belongs there as %s", f.Found, f.Code, d.Code)
 	case f.Code == errclass.CodeIDConflict:
 		return m.conflict(f, d)
-	case f.Code == errclass.CodeOutOfRange && m.ev.Live: // an earlier release refused it, and it has a twin now
+	case (f.Code == errclass.CodeOutOfRange || f.Whole) && m.ev.Live: // an earlier release refused it, and it has a twin now, or is a line
 		return repaired, fmt.Sprintf("in %s as %s, and the decoder takes it now: docket dlq retry stores it", f.Found, f.Code)
 	case isDecoders(f.Code):
 		return groundless, fmt.Sprintf("in %s as %s, and the decoder takes it", f.Found, f.Code)

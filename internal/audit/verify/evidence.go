@@ -91,6 +91,7 @@ type Forwarded struct {
 	Unproven  bool // its headers are not proven; then NoOrigin, too
 	Unplaced  bool // refused before it came to Kafka: partition and offset are NoPlace
 	WrongID   bool // its dead-letter id does not match its origin and value
+	Whole     bool // it is part of a dead letter of a whole record, which has several decisions today
 	Settled   bool // parked, and below Replayed: it has another home, or it is lost
 }
 

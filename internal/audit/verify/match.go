@@ -40,6 +40,8 @@ func match(ev *Evidence, t *Truth, h *History) *sortedEvidence {
 		m.truth = NewTruth()
 		m.truth.Spans = map[Partition]Span{} // it knows nothing about any place
 	}
+	ev = Parted(ev, m.truth)
+	m.ev = ev
 	if h == nil {
 		m.history = &History{}
 	}

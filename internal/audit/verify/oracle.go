@@ -12,7 +12,7 @@ import (
 // inflated value.
 func DecisionsOf(r *kgo.Record, maxBytes int64) []Decision {
 	base := Decision{
-		Place: Place{r.Topic, r.Partition, r.Offset, 0}, Key: SumOf(r.Key), KeyText: string(r.Key), Value: SumOf(r.Value), Body: r.Value, Stamp: r.Timestamp,
+		Place: Place{r.Topic, r.Partition, r.Offset, 0}, Key: SumOf(r.Key), KeyText: string(r.Key), Value: SumOf(r.Value), Whole: SumOf(r.Value), Body: r.Value, Stamp: r.Timestamp,
 	}
 	read, refused := decode(r.Value, maxBytes)
 	if refused != "" {

@@ -1,6 +1,8 @@
 package verify
 
 import (
+	"slices"
+
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"docket/internal/record/decision"
@@ -40,6 +42,43 @@ func AllForwardedBy(keys envelope.Keys, r *kgo.Record, h home.Home, found string
 		}
 	}
 	return all
+}
+
+// Parted returns evidence in which a dead letter of a whole record is one for each decision of it. An earlier release refused
+// the record, and the decoder reads several decisions today.
+func Parted(ev *Evidence, t *Truth) *Evidence {
+	several := func(f *Forwarded) bool {
+		if f.Index != envelope.NoIndex || f.NoOrigin || !isDecoders(f.Code) {
+			return false
+		}
+		first := t.byPlace[f.Place.record()]
+		return first != nil && !first.Sole && first.Whole == f.Value
+	}
+	var all []Forwarded
+	for i := range ev.Forwarded {
+		f := &ev.Forwarded[i]
+		if !several(f) {
+			if all != nil {
+				all = append(all, *f)
+			}
+			continue
+		}
+		if all == nil {
+			all = slices.Clone(ev.Forwarded[:i])
+		}
+		at := f.Place.record()
+		for ; t.byPlace[at] != nil; at.Index++ {
+			one := *f
+			one.Place, one.Value, one.Whole = at, t.byPlace[at].Value, true
+			all = append(all, one)
+		}
+	}
+	if all == nil {
+		return ev
+	}
+	of := *ev
+	of.Forwarded = all
+	return &of
 }
 
 // restOf reads a rest. One on which the decoder panics counts as empty.

@@ -83,3 +83,36 @@ func TestAllForwarded_ARestThatLacksOne(t *testing.T) {
 		}
 	}
 }
+
+// TestWhole_EarlierReleases: an earlier release read a value that begins with a bracket as an array, and refused it as a whole.
+// Today it is lines. Its one dead letter is the home of each of them.
+func TestWhole_EarlierReleases(t *testing.T) {
+	t.Parallel()
+	value := []byte("[2026-03-01] starting\n" + `{"decision_id":"a","timestamp":"2026-03-01T12:00:00Z"}` + "\n" + `{"decision_id":"b"}`)
+	record := &kgo.Record{Topic: source, Partition: 1, Offset: 4, Key: []byte("k"), Value: value}
+	e := envelope.Open(record)
+	letter := e.Seal(envelope.Cause{Kind: envelope.Decode, Code: "syntax"}, envelope.Sealed{Topic: dlq, Index: envelope.NoIndex, Value: value})
+	truth := NewTruth()
+	if ds := DecisionsOf(record, 1<<20); len(ds) != 3 {
+		t.Fatalf("%d decisions", len(ds))
+	} else {
+		truth.Add(ds...)
+	}
+	for name, c := range map[string]struct {
+		live bool
+		i5   State
+	}{"upgraded": {true, Warned}, "always this release": {false, Broken}} {
+		ev := &Evidence{Live: c.live, Settled: true, Committed: Offsets{in(1): 5}, Ends: Offsets{in(1): 5}, Forwarded: AllForwardedOf(letter, home.DeadLetter, dlq)}
+		s := DecidePart(ev, truth)
+		for id, want := range map[string]State{"I1": Held, "I3": Held, "I4": Held, "I5": c.i5, "I6": Held} {
+			if v := s.Of(id); v.State != want {
+				t.Errorf("%s: %v", name, v)
+			}
+		}
+	}
+	letter.Value = append([]byte("["), value...)
+	ev := &Evidence{Live: true, Settled: true, Committed: Offsets{in(1): 5}, Ends: Offsets{in(1): 5}, Forwarded: AllForwardedOf(letter, home.DeadLetter, dlq)}
+	if v := DecidePart(ev, truth).Of("I1"); v.State != Broken {
+		t.Errorf("another value is a home: %v", v)
+	}
+}

@@ -15,6 +15,7 @@ type Decision struct {
 	Time  time.Time // its own
 	Key   Sum       // of the Kafka record's key
 	Value Sum       // of its forwarded value
+	Whole Sum       // of the value of its Kafka record
 	Body  []byte    // its exact bytes, if kept; needed only for rows with their Raw
 	// Code is the failure code that it should be dead-lettered with; empty: a row, or a duplicate of one. Conflicts
 	// are not included, because they follow from the rows.
