@@ -53,6 +53,7 @@ type Surplus struct {
 	topics SurplusTopics
 	log    zerolog.Logger
 	told   map[int64]bool // ranges that were logged
+	after  int64          // the next turn lists ranges behind this one
 	trimAt time.Time
 	restTo time.Time // after a failure, another desk has a turn first
 }
@@ -75,7 +76,7 @@ const (
 	surplusRecords = 500
 	surplusBytes   = 8 << 20
 	surplusOthers  = 20_000
-	// mostRanges limits the open ranges of a turn.
+	// mostRanges limits the open ranges of a turn. If there are more, the next turn has the ranges behind them.
 	mostRanges = 20_000
 	trimEvery  = time.Hour
 )
@@ -110,14 +111,21 @@ func (s *Surplus) turn(ctx context.Context) error {
 // oldest. A failure in one range or topic does not stop the others. The duty is given back also then, as another desk may
 // be able to read what this one cannot.
 func (s *Surplus) follow(ctx context.Context) error {
-	ranges, err := s.book.Surplus(ctx, false, 0, mostRanges)
-	if err != nil || len(ranges) == 0 || time.Now().Before(s.restTo) {
+	ranges, err := s.book.Surplus(ctx, false, s.after, mostRanges)
+	if err != nil || len(ranges) == 0 {
+		s.after = 0
 		return err
+	}
+	if time.Now().Before(s.restTo) {
+		return nil
 	}
 	// A tenth less: ticks are not exact.
 	mine, err := s.book.Duty(ctx, "surplus", s.cfg.Holder, s.cfg.Interval*9/10, s.cfg.Lease)
 	if err != nil || !mine {
 		return err
+	}
+	if s.after = 0; len(ranges) == mostRanges {
+		s.after = ranges[mostRanges-1].ID
 	}
 	s.tell(ranges)
 	now := time.Now()
@@ -179,7 +187,7 @@ func (s *Surplus) tell(ranges []ledger.Surplus) {
 		s.named(s.log.Warn(), r).Int64("letters", r.Open()).
 			Str("hint", "docket dlq surplus lists them; they enter later, at most DOCKET_DESK_MAX_ENTERED an hour").Msg("dead letters left in Kafka")
 	}
-	if len(s.told) > 2*mostRanges {
+	if len(s.told) > 10*mostRanges {
 		clear(s.told)
 	}
 }

@@ -448,6 +448,34 @@ func (p picky) EnterSurplus(ctx context.Context, portion ledger.Portion, most in
 	return p.Book.EnterSurplus(ctx, portion, most, by)
 }
 
+// TestSurplus_ManyRanges: a desk comes to each range in its turn, however many older ones wait for room.
+func TestSurplus_ManyRanges(t *testing.T) {
+	t.Parallel()
+	f := newFlood(t, 1, nil)
+	f.write("flooder", 4)
+	if err := f.book.OrderSurplus(t.Context(), 1, ledger.Actor{Name: "mara", Why: "now"}); err != nil {
+		t.Fatal(err)
+	}
+	f.duty.book = crowd{f.book, mostRanges}
+	f.turn()
+	f.turn()
+	f.want(4, `"flooder" 1-3 from 4: 3, 3 0 0 entered`)
+}
+
+// crowd has n ranges of clients without room, which are older than those of the book.
+type crowd struct {
+	*ledgermodel.Book
+	n int
+}
+
+func (c crowd) Surplus(ctx context.Context, all bool, after int64, n int) (ranges []ledger.Surplus, err error) {
+	for id := after + 1; id <= int64(c.n) && len(ranges) < n; id++ {
+		ranges = append(ranges, ledger.Surplus{ID: id, Topic: "dlq", Partition: 3, Client: fmt.Sprint(id), Last: 0, State: ledger.SurplusOpen, Growth: 1, FirstAt: time.Now(), LeftAt: time.Now()})
+	}
+	rest, err := c.Book.Surplus(ctx, all, max(0, after-int64(c.n)), n-len(ranges))
+	return append(ranges, rest...), err
+}
+
 // TestSurplus_TwoDesks: one desk works at a time. A portion that another desk entered is not an error.
 func TestSurplus_TwoDesks(t *testing.T) {
 	t.Parallel()
