@@ -101,7 +101,8 @@ func lateRows(m *sortedEvidence) (all []lateRow) {
 }
 
 // waited returns the home besides a row that the decision had at a claim. One that went from the parking topic to a spool
-// may have had either: the offset of its parked record may not have been committed.
+// may have had either: the offset of its parked record may not have been committed. So may one that was put back and
+// parked: its dead letter is open until it has its row.
 func (l *lateRow) waited(c Claim, forwarded []*Forwarded) (kinds []home.Home) {
 	for _, f := range forwarded {
 		if f.FailedAt.After(c.At) {
@@ -111,9 +112,12 @@ func (l *lateRow) waited(c Claim, forwarded []*Forwarded) (kinds []home.Home) {
 		if f.Home == home.Spooled || f.Stamp.After(c.At) || fromSpool && !c.counted(f) {
 			return append([]home.Home{home.Spooled}, kinds...)
 		}
-		kinds = []home.Home{home.DeadLetter}
-		if f.Home == home.Parked {
-			kinds[0] = home.Parked
+		dead := f.Home != home.Parked || slices.Contains(kinds, home.DeadLetter)
+		if kinds = nil; f.Home == home.Parked {
+			kinds = []home.Home{home.Parked}
+		}
+		if dead {
+			kinds = append(kinds, home.DeadLetter)
 		}
 	}
 	return kinds

@@ -26,6 +26,12 @@ func TestCompleteUntil_Counted(t *testing.T) {
 			w.claimed(3, 1)
 			w.hist.Moved = []Forwarded{{Place: Place{source, 1, 3, 0}, Home: home.DeadLetter, FailedAt: second(0.1), Stamp: second(0.1)}}
 		},
+		"its retry was parked": func(w *world) {
+			w.claimed(11, 1)
+			w.hist.Claims[0].Parked = new(int64)
+			w.hist.Moved = []Forwarded{{Place: Place{source, 1, 11, 0}, Home: home.DeadLetter, FailedAt: second(0.05), Stamp: second(0.05)}}
+			parked(w, 0.1, 0.1)
+		},
 		"it came to Kafka later": func(w *world) { w.claimed(3, 0); w.truth.At(Place{source, 1, 3, 0}).Reached = second(0.5) },
 		"it was stored before":   func(w *world) { w.claimed(3, 0); w.ev.Rows[w.row(1, 3)].StoredAt = second(1) },
 	} {
