@@ -307,7 +307,7 @@ func whole(env Env) (config.Settings, []config.Complaint, bool) {
 		return settings(env)
 	}
 	var err error
-	if env.Environ, err = config.ReadPipes(env.Environ); err != nil {
+	if env.Environ, err = config.ReadPipes(env.Environ, config.Consumer, config.Desk); err != nil {
 		say(env.Stderr, "%v\n", err)
 		return config.Settings{}, nil, false
 	}

@@ -26,14 +26,14 @@ func (s Settings) Fresh(variable string, loaded Secret) (Secret, error) {
 	return Secret(text), nil
 }
 
-// ReadPipes replaces secret files that can be read only once, such as pipes, by what they hold. To load the settings of two
-// programs, begin with it: to open a pipe again can wait for ever.
-func ReadPipes(environ []string) ([]string, error) {
+// ReadPipes replaces secret files of these programs that can be read only once, such as pipes, by what they hold. To load the
+// settings of two programs, begin with it: to open a pipe again can wait for ever. The pipe of another program is not opened.
+func ReadPipes(environ []string, programs ...Program) ([]string, error) {
 	values := ours(environ)
 	for _, s := range Table() {
 		from := s.Name + fileSuffix
 		path := values[from]
-		if !s.Secret || path == "" || values[s.Name] != "" {
+		if !s.Secret || path == "" || values[s.Name] != "" || !slices.ContainsFunc(programs, s.Of) {
 			continue
 		}
 		if info, err := os.Stat(path); err != nil || info.Mode().IsRegular() || info.IsDir() {

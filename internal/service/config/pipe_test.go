@@ -3,6 +3,7 @@ package config
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -51,6 +52,23 @@ func TestSecret_PipeIsReadOnce(t *testing.T) {
 		url, err := s.Fresh("DOCKET_DATABASE_URL", s.DatabaseURL)
 		if err != nil || url != s.DatabaseURL {
 			t.Errorf("another URL, or %v", err)
+		}
+	})
+}
+
+// The pipe of another program's secret is left to that program.
+func TestReadPipes_OfOtherProgramsStay(t *testing.T) {
+	t.Parallel()
+	url, tokens := pipe(t, "postgres://docket:secret@db/docket"), pipe(t, "opa:0123456789abcdef")
+	soon(t, url, func() {
+		environ, err := ReadPipes([]string{"DOCKET_DATABASE_URL_FILE=" + url, "DOCKET_COLLECTOR_TOKENS_FILE=" + tokens}, Consumer, Desk)
+		if want := []string{"DOCKET_COLLECTOR_TOKENS_FILE=" + tokens, "DOCKET_DATABASE_URL=postgres://docket:secret@db/docket"}; err != nil || !slices.Equal(environ, want) {
+			t.Errorf("%q, %v", environ, err)
+		}
+	})
+	soon(t, tokens, func() {
+		if secret, err := readSecret(tokens); err != nil || secret != "opa:0123456789abcdef" {
+			t.Errorf("its own program reads %q, %v", secret, err)
 		}
 	})
 }
