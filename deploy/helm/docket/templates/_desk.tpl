@@ -12,6 +12,20 @@ somebody says it: in the settings of all or of the desk. */}}
 {{- if not $said -}}{{ join "," $all }}{{- end -}}
 {{- end }}
 
+{{/* Whether the desk looks at others. Those that somebody names may be of this release, too. */}}
+{{- define "docket.deskLooks" -}}
+{{- $name := "DOCKET_DESK_PEERS" -}}
+{{- if and .Values.desk.enabled .Values.desk.api.enabled -}}
+{{- if hasKey .Values.desk.settings $name -}}
+{{- with get .Values.desk.settings $name -}}true{{- end -}}
+{{- else if hasKey .Values.settings $name -}}
+{{- with get .Values.settings $name -}}true{{- end -}}
+{{- else -}}
+{{- with include "docket.deskPeers" . -}}true{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
 {{/* What the desk has beyond the others: its API, whom it looks at, and where its alerts go. */}}
 {{- define "docket.deskEnv" -}}
 {{- with .Values.desk.api }}
