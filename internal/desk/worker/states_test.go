@@ -65,11 +65,14 @@ func (k keeper) Trim(_ context.Context, idle, _ time.Duration) (gone int64, err 
 func (k *keeping) Flips(_ context.Context, q state.FlipQuery) ([]state.Flip, state.Mark, error) {
 	var out []state.Flip
 	for _, f := range k.flips {
-		if f.ID > q.After && len(out) < q.Limit {
+		if f.ID > q.After {
 			out = append(out, f)
 		}
 	}
-	return out, state.Mark{StoredBefore: k.storedBefore}, k.none
+	if q.Backward {
+		slices.Reverse(out)
+	}
+	return out[:min(q.Limit, len(out))], state.Mark{StoredBefore: k.storedBefore}, k.none
 }
 
 // Before anything is stored there are no states, and nothing to tell of them.
@@ -282,7 +285,7 @@ func TestStateAlerts_WatchedFlipsOnce(t *testing.T) {
 		k, b, in := &keeping{}, newAlertLedger(), &alertInbox{}
 		watch := state.Watch{Subjects: []string{"alice"}, Paths: []string{"admin/*"}}
 		now := time.Now()
-		k.flips = []state.Flip{flipped(1, "alice", "a/b", now), flipped(2, "bob", "a/b", now), flipped(3, "carol", "admin/x", now), flipped(4, "alice", "old", now.Add(-2*time.Hour))}
+		k.flips = []state.Flip{flipped(1, "alice", "old", now.Add(-2*time.Hour)), flipped(2, "alice", "a/b", now), flipped(3, "bob", "a/b", now), flipped(4, "carol", "admin/x", now)}
 		for range 2 { // a desk that starts again tells nothing again
 			a := NewStateAlerts(watch, time.Minute, k, b, in)
 			for range 3 {

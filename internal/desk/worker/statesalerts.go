@@ -147,9 +147,13 @@ func (a *StateAlerts) flips(ctx context.Context, from, now time.Time) (*notify.M
 	if began := now.Add(-newsAge); text == "" && from.Before(began) {
 		from = began
 	}
-	told, _ := strconv.ParseInt(text, 10, 64) // an unreadable text begins again
+	last, _ := strconv.ParseInt(text, 10, 64) // an unreadable text begins again
+	if last == 0 {
+		if last, err = a.before(ctx, from); err != nil {
+			return nil, nil, err
+		}
+	}
 	lines, more := []string{}, 0
-	last := told
 	for {
 		found, _, err := a.news.Flips(ctx, state.FlipQuery{After: last, Limit: newsPage})
 		if errors.Is(err, state.ErrNone) {
@@ -178,6 +182,31 @@ func (a *StateAlerts) flips(ctx context.Context, from, now time.Time) (*notify.M
 		title = fmt.Sprintf("%s verdicts that are watched changed", thousands(int64(n)))
 	}
 	return news(title, lines, more, "docket flips lists them."), noted(strconv.FormatInt(last, 10)), nil
+}
+
+// before returns the number up to which flips were stored before from. Their numbers are in the order of storing. A first watch
+// begins there: to read the flips of years takes longer than this desk has the duty.
+func (a *StateAlerts) before(ctx context.Context, from time.Time) (low int64, err error) {
+	newest, _, err := a.news.Flips(ctx, state.FlipQuery{Limit: 1, Backward: true})
+	if errors.Is(err, state.ErrNone) {
+		return 0, nil // nothing was stored yet
+	}
+	if err != nil || len(newest) == 0 {
+		return 0, err
+	}
+	for high := newest[0].ID; low < high; {
+		middle := low + (high-low)/2
+		next, _, err := a.news.Flips(ctx, state.FlipQuery{After: middle, Limit: 1})
+		switch {
+		case err != nil:
+			return 0, err
+		case len(next) == 0 || !next[0].StoredAt.Before(from):
+			high = middle
+		default:
+			low = next[0].ID
+		}
+	}
+	return low, nil
 }
 
 // flipLine is empty where the flip is not watched.
