@@ -56,7 +56,6 @@ type Console struct {
 	sealKey   [32]byte     // for callers without a session
 	untouched atomic.Int64 // when it was last logged that a use was not noted, in Unix seconds
 	exporting chan struct{}
-	logouts   logouts
 }
 
 // New makes the console over an API.

@@ -135,7 +135,10 @@ func (c *Console) finish(in *request, flow openid.Flow, next string) (page, erro
 	case err != nil:
 		return page{}, away(err)
 	}
-	if c.logouts.ended(person, in.now) { // it came before the session was there
+	switch over, err := c.sessions.Ended(in.ctx(), s.Origin, person.IssuedAt, in.now); {
+	case err != nil: // nobody has the cookie of the session
+		return page{}, away(err)
+	case over: // the logout came before the session was there
 		if err := c.sessions.End(in.ctx(), s.ID); err != nil {
 			return page{}, away(err)
 		}
@@ -224,8 +227,7 @@ func (c *Console) backChannel(in *request) (page, error) {
 		}
 		return page{silent: true, status: http.StatusBadRequest}, nil
 	}
-	c.logouts.add(from, in.now) // before it looks for sessions, as a login may make one now
-	n, err := c.sessions.EndFrom(in.ctx(), session.Origin{Subject: from.Subject, Session: from.Session})
+	n, err := c.sessions.EndFrom(in.ctx(), session.Origin{Subject: from.Subject, Session: from.Session}, from.IssuedAt, in.now)
 	if err != nil {
 		return page{}, away(err)
 	}

@@ -254,3 +254,24 @@ func TestOpenID_BackChannelAsksNoStreams(t *testing.T) {
 		t.Error("streams do not ask for their session")
 	}
 }
+
+// TestOpenID_BackChannelAtAnotherDesk: desks with one database know each other's logouts, also one that overtakes its login.
+func TestOpenID_BackChannelAtAnotherDesk(t *testing.T) {
+	t.Parallel()
+	s := newSigned(t)
+	late := s.browser()
+	back := s.provider.Log(t, late.depart(t, "/login/oidc"))
+	early := s.sign(t)
+	s.rebuild(t, s.openID(t, s.provider, groups...))
+	token := s.provider.Logout(func(c openidtest.Claims) { c["sub"], c["sid"] = "subject-1", "p-1" })
+	if a := s.browser().post(t, "/logout/back-channel", url.Values{"logout_token": {token}}); a.code != http.StatusOK {
+		t.Fatalf("%d %s", a.code, a.body)
+	}
+	s.rebuild(t, s.openID(t, s.provider, groups...))
+	if early.in(t) {
+		t.Error("a session lives on at another desk")
+	}
+	if a := late.arrive(t, back); late.in(t) || a.code != http.StatusForbidden {
+		t.Errorf("another desk does not know the logout that the login came too late for: %d %s", a.code, a.body)
+	}
+}

@@ -31,7 +31,12 @@ const (
 	WHERE id = $1 AND ends_at > $2::timestamptz AND used_at > $2::timestamptz - $3::interval AND used_at < $2::timestamptz`
 	endSessionSQL  = `DELETE FROM desk_sessions WHERE id = $1`
 	endSessionsSQL = `DELETE FROM desk_sessions WHERE name = $1`
-	endFromSQL     = `DELETE FROM desk_sessions WHERE CASE WHEN $2 <> ''
+	// A logout of the provider is a row that nobody's cookie leads to. created_at is when the provider issued it.
+	logoutSQL = `INSERT INTO desk_sessions (id, name, role, made_by, credential, created_at, used_at, ends_at, subject, provider_session)
+	VALUES ($1, '', '', 'logout', '', $2, $3, $4, nullif($5, ''), nullif($6, ''))`
+	endedSQL = `SELECT EXISTS (SELECT FROM desk_sessions WHERE made_by = 'logout' AND ends_at > $4::timestamptz AND (
+	provider_session = $2 AND $2 <> '' AND coalesce(subject, $1) = $1 OR provider_session IS NULL AND subject = $1 AND created_at >= $3::timestamptz))`
+	endFromSQL = `DELETE FROM desk_sessions WHERE made_by <> 'logout' AND CASE WHEN $2 <> ''
 	THEN provider_session = $2 OR provider_session IS NULL AND $1 <> '' AND subject = $1 ELSE subject = $1 END`
 	loginIndex = "desk_sessions_login"
 )
@@ -102,13 +107,30 @@ func (s *Sessions) EndAll(ctx context.Context, name string) (int64, error) {
 }
 
 // EndFrom implements [session.Store].
-func (s *Sessions) EndFrom(ctx context.Context, o session.Origin) (int64, error) {
+func (s *Sessions) EndFrom(ctx context.Context, o session.Origin, issued, now time.Time) (int64, error) {
 	if o.Subject == "" && o.Session == "" {
 		return 0, nil
+	}
+	id := session.NewSecret().ID()
+	// In a transaction of its own: a session that the second statement does not see yet is of a login that sees this row.
+	if _, err := s.act(ctx, "remember a logout of the provider", func(ctx context.Context, pool *pgxpool.Pool) (pgconn.CommandTag, error) {
+		return pool.Exec(ctx, logoutSQL, id[:], issued, now, now.Add(session.Remembered), o.Subject, o.Session)
+	}); err != nil {
+		return 0, err
 	}
 	return s.act(ctx, "end sessions of the provider", func(ctx context.Context, pool *pgxpool.Pool) (pgconn.CommandTag, error) {
 		return pool.Exec(ctx, endFromSQL, o.Subject, o.Session)
 	})
+}
+
+// Ended implements [session.Store].
+func (s *Sessions) Ended(ctx context.Context, o session.Origin, issued, now time.Time) (over bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.db.Timeout())
+	defer cancel()
+	if err := s.db.Pool().QueryRow(ctx, endedSQL, o.Subject, o.Session, issued, now).Scan(&over); err != nil {
+		return false, s.db.Clean("look for a logout of the provider", err)
+	}
+	return over, nil
 }
 
 // act runs one statement.

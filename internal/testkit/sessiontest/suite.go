@@ -129,22 +129,54 @@ func Suite(t *testing.T, store session.Store) {
 		other := from(t, "oidc:b", session.Origin{Subject: "s-3", Login: []byte("l-5")})
 		unnamed := from(t, "oidc:a", session.Origin{Subject: "s-2", Login: []byte("l-6")}) // its ID token named no session
 		token := begin(t, "vera", Noon)
-		if n, err := store.EndFrom(t.Context(), session.Origin{Subject: "s-2", Session: "p-2"}); err != nil || n != 2 {
+		if n, err := store.EndFrom(t.Context(), session.Origin{Subject: "s-2", Session: "p-2"}, Noon, Noon); err != nil || n != 2 {
 			t.Fatal(n, err)
 		}
 		has(t, one, Noon, false)
 		has(t, unnamed, Noon, false)
 		has(t, two, Noon, true)
-		if n, err := store.EndFrom(t.Context(), session.Origin{Subject: "s-2"}); err != nil || n != 1 {
+		if n, err := store.EndFrom(t.Context(), session.Origin{Subject: "s-2"}, Noon, Noon); err != nil || n != 1 {
 			t.Fatal(n, err)
 		}
 		has(t, two, Noon, false)
 		for _, none := range []session.Origin{{}, {Subject: "none"}, {Session: "none"}} {
-			if n, err := store.EndFrom(t.Context(), none); err != nil || n != 0 {
+			if n, err := store.EndFrom(t.Context(), none, Noon, Noon); err != nil || n != 0 {
 				t.Errorf("%v ends %d sessions, %v", none, n, err)
 			}
 		}
 		has(t, other, Noon, true)
 		has(t, token, Noon, true)
+	})
+	t.Run("a logout is remembered", func(t *testing.T) {
+		end := func(o session.Origin, issued time.Time) {
+			t.Helper()
+			if _, err := store.EndFrom(t.Context(), o, issued, Noon); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ended := func(o session.Origin, issued, at time.Time, want bool) {
+			t.Helper()
+			if got, err := store.Ended(t.Context(), o, issued, at); err != nil || got != want {
+				t.Errorf("%+v of %v at %v: %v, %v", o, issued, at, got, err)
+			}
+		}
+		login := session.Origin{Subject: "s-8", Session: "p-8"}
+		ended(login, Noon, Noon, false)
+		end(session.Origin{Subject: "s-8", Session: "p-8"}, Noon)
+		ended(login, Noon, Noon, true)
+		ended(login, Noon.Add(time.Minute), Noon.Add(session.Remembered-time.Second), true)
+		ended(login, Noon, Noon.Add(session.Remembered), false)
+		ended(session.Origin{Subject: "s-8", Session: "p-9"}, Noon, Noon, false)
+		ended(session.Origin{Subject: "s-8"}, Noon, Noon, false)
+		ended(session.Origin{Subject: "s-9", Session: "p-8"}, Noon, Noon, false)
+		end(session.Origin{Session: "p-7"}, Noon)
+		ended(session.Origin{Subject: "s-7", Session: "p-7"}, Noon, Noon, true)
+		end(session.Origin{Subject: "s-6"}, Noon)
+		end(session.Origin{Subject: "s-6", Session: "p-1"}, Noon) // it forgets no logout
+		ended(session.Origin{Subject: "s-6", Session: "p-6"}, Noon, Noon, true)
+		ended(session.Origin{Subject: "s-6"}, Noon, Noon, true)
+		ended(session.Origin{Subject: "s-6", Session: "p-6"}, Noon.Add(time.Second), Noon, false)
+		begin(t, "later", Noon.Add(session.Remembered)) // removes what is over
+		ended(login, Noon, Noon, false)
 	})
 }

@@ -3,6 +3,7 @@ package session
 import (
 	"bytes"
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -11,7 +12,9 @@ import (
 type Memory struct {
 	mu  sync.Mutex
 	all map[ID]Session
-	err error
+	// logouts are those of the provider that are remembered.
+	logouts []logout
+	err     error
 	// readOnly is the error of writes.
 	readOnly error
 }
@@ -47,6 +50,7 @@ func (m *Memory) Create(_ context.Context, s Session) error {
 	if m.all == nil {
 		m.all = map[ID]Session{}
 	}
+	m.logouts = slices.DeleteFunc(m.logouts, func(l logout) bool { return !s.CreatedAt.Before(l.until) })
 	for id, other := range m.all {
 		if other.Over(s.CreatedAt) {
 			delete(m.all, id)
@@ -105,8 +109,41 @@ func (m *Memory) EndAll(_ context.Context, name string) (int64, error) {
 	return m.end(func(s Session) bool { return s.Name == name })
 }
 
+// logout is one of the provider.
+type logout struct {
+	of            Origin
+	issued, until time.Time
+}
+
+// Ended implements [Store].
+func (m *Memory) Ended(_ context.Context, o Origin, issued, now time.Time) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.err != nil {
+		return false, m.err
+	}
+	return slices.ContainsFunc(m.logouts, func(l logout) bool {
+		switch {
+		case !now.Before(l.until):
+			return false
+		case l.of.Session != "":
+			return l.of.Session == o.Session && (l.of.Subject == "" || l.of.Subject == o.Subject)
+		}
+		return l.of.Subject == o.Subject && !issued.After(l.issued)
+	}), nil
+}
+
 // EndFrom implements [Store].
-func (m *Memory) EndFrom(_ context.Context, o Origin) (int64, error) {
+func (m *Memory) EndFrom(_ context.Context, o Origin, issued, now time.Time) (int64, error) {
+	m.mu.Lock()
+	if err := m.write(); err != nil {
+		m.mu.Unlock()
+		return 0, err
+	}
+	if o.Subject != "" || o.Session != "" {
+		m.logouts = append(m.logouts, logout{o, issued, now.Add(Remembered)})
+	}
+	m.mu.Unlock()
 	return m.end(func(s Session) bool {
 		switch {
 		case o.Session != "":

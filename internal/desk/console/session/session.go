@@ -17,6 +17,8 @@ const (
 	Lasts = 12 * time.Hour
 	// Idle is how long a session lasts without a request.
 	Idle = 30 * time.Minute
+	// Remembered is how long a logout of the provider is remembered: longer than a login takes, and shorter than [Idle].
+	Remembered = 15 * time.Minute
 	// touchEvery is how old the last use has to be before a request writes it again. It keeps reading free of writes.
 	touchEvery = time.Minute
 )
@@ -78,8 +80,12 @@ type Store interface {
 	// EndAll ends all sessions of a name, and returns how many rows that were.
 	EndAll(ctx context.Context, name string) (int64, error)
 	// EndFrom ends the sessions that come from a session of the provider, or without one from a subject. With both it
-	// also ends those of the subject of which the provider named no session. It returns how many rows that were.
-	EndFrom(ctx context.Context, o Origin) (int64, error)
+	// also ends those of the subject of which the provider named no session. It returns how many rows that were. Before it
+	// looks for any, it remembers the logout for [Remembered]: a login may make such a session now, also at another desk.
+	EndFrom(ctx context.Context, o Origin, issued, now time.Time) (int64, error)
+	// Ended reports whether a logout that is remembered ends sessions of this origin that the provider vouched for at issued.
+	// One without a session of the provider ends what it vouched for until the logout was issued.
+	Ended(ctx context.Context, o Origin, issued, now time.Time) (bool, error)
 }
 
 // Secret is the content of a cookie. Its text form is for the cookie alone.
