@@ -63,7 +63,8 @@ func seen(ctx context.Context, s config.Settings, open Opener, within time.Durat
 	}
 	// The archives of all shards come last and have a time of their own. So a storage that hangs takes none of the other checks,
 	// and these none of it.
-	return append(of(func(s config.Settings) []Result { return one(limited, s) }), of(func(s config.Settings) []Result { return archives(ctx, s, open) })...)
+	all := append(of(func(s config.Settings) []Result { return one(limited, s) }), former(limited, s)...)
+	return append(all, of(func(s config.Settings) []Result { return archives(ctx, s, open) })...)
 }
 
 // one checks all that a process of one shard needs, or of a Docket without shards.

@@ -2,6 +2,7 @@ package check
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -39,6 +40,66 @@ func owned(s config.Settings, t kafka.Topic, src sources, r *report) {
 		r.add(Fail, fmt.Sprintf("%d partitions, and %s has %d: a decision that comes in both lanes can be stored in two shards", t.Partitions, s.KafkaTopic, src.partitions),
 			"give the topics of all lanes the same number of partitions")
 	}
+}
+
+// former is [Former] with a reader of its own.
+func former(ctx context.Context, s config.Settings) []Result {
+	if len(s.Shards()) == 0 {
+		return nil
+	}
+	cfg, err := app.Kafka(s, "check")
+	if err != nil {
+		return nil // the brokers' check has it
+	}
+	topics, err := kafka.NewReader(cfg)
+	if err != nil {
+		return nil // the brokers' check has it
+	}
+	defer topics.Close()
+	return Former(ctx, s, topics)
+}
+
+// Former checks whether records are unread in the homes of before the shards. Under these names no replayer of a shard reads
+// parked records, and no desk dead letters.
+func Former(ctx context.Context, s config.Settings, topics *kafka.Reader) (all []Result) {
+	was, sharded := s.BeforeShards()
+	if !sharded {
+		return nil
+	}
+	const hint = "see docs/scaling.md, Records of before the shards"
+	for _, one := range []struct{ topic, group string }{
+		{was.KafkaDLQTopic, was.DeskGroup}, {was.KafkaParkingDLQTopic, was.DeskGroup}, {was.KafkaParkingTopic, was.ParkingGroup},
+	} {
+		if one.group == "" { // nobody says which desk
+			continue
+		}
+		r := report{what: "former topic " + one.topic}
+		u, err := topics.Behind(ctx, one.topic, one.group)
+		var read map[int32]int64
+		if err == nil && u.Records > 0 {
+			read, err = topics.Committed(ctx, one.group, one.topic)
+		}
+		var f *kafka.FaultError
+		switch {
+		case errors.As(err, &f) && f.Reason == kafka.ReasonTopicMissing:
+		case err != nil:
+			r.add(Warn, "it cannot be read, so it is not known whether records of before the shards are unread: "+err.Error(), hint)
+		case u.Records == 0:
+		case len(read) == 0:
+			r.add(Warn, fmt.Sprintf("it has %s and no commit of the group %s: these may be unread, and nobody reads them with shards", records(u.Records, ""), one.group), hint)
+		default:
+			r.add(Fail, fmt.Sprintf("%s unread by the group %s, and nobody reads them with shards", records(u.Records, " is"), one.group), hint)
+		}
+		all = append(all, r.all...)
+	}
+	return all
+}
+
+func records(n int64, is string) string {
+	if n == 1 {
+		return "1 record" + is
+	}
+	return fmt.Sprintf("%d records%s", n, strings.Replace(is, "is", "are", 1))
 }
 
 // looked is how many of the latest records of a topic are looked at, and how many of the latest rows.

@@ -2,11 +2,15 @@ package check
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"docket/internal/kafka"
 	"docket/internal/testkit/kafkatest"
@@ -80,5 +84,58 @@ func TestShards_Keys(t *testing.T) {
 	}
 	if got := keys(t.Context(), settings(t)); got != nil {
 		t.Errorf("without shards: %+v", got)
+	}
+}
+
+// Nobody reads the homes of before the shards, so what is unread there is told.
+func TestShards_FormerHomes(t *testing.T) {
+	t.Parallel()
+	k := kafkatest.New(t, kfake.SeedTopics(2, "decision-logs-dlq", "decision-logs-parking"))
+	client := k.Client(t)
+	defer client.Close()
+	look := func(env ...string) (found []string) {
+		t.Helper()
+		s := settings(t, append(env, "DOCKET_KAFKA_BROKERS="+strings.Join(k.Brokers(), ","))...)
+		for _, r := range former(t.Context(), s.WithDeskGroup("docket-desk")) {
+			found = append(found, string(r.Level)+" "+r.What+": "+r.Detail)
+		}
+		return found
+	}
+	expect := func(got []string, want ...string) {
+		t.Helper()
+		if !slices.Equal(got, want) {
+			t.Errorf("found %q, want %q", got, want)
+		}
+	}
+	commit := func(group, topic string, offsets ...int64) {
+		t.Helper()
+		var all kadm.Offsets
+		for p, at := range offsets {
+			all.AddOffset(topic, int32(p), at, -1)
+		}
+		if err := kadm.NewClient(client).CommitAllOffsets(t.Context(), group, all); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shard, all := []string{"DOCKET_SHARDS=a=0-5,b=6-11", "DOCKET_SHARD=a"}, []string{"DOCKET_SHARDS=a=0-5,b=6-11", "DOCKET_SHARD_URLS=a=postgres://h/a b=postgres://h/b"}
+	expect(look(shard...))
+	k.Values(t, "decision-logs-dlq", 0, "1", "2")
+	k.Values(t, "decision-logs-dlq", 1, "3")
+	k.Values(t, "decision-logs-parking", 1, "4")
+	for _, env := range [][]string{shard, all} {
+		if env[1] != shard[1] {
+			env = append(env, "DOCKET_DATABASE_URL=")
+		}
+		expect(look(env...),
+			"warn former topic decision-logs-dlq: it has 3 records and no commit of the group docket-desk: these may be unread, and nobody reads them with shards",
+			"warn former topic decision-logs-parking: it has 1 record and no commit of the group docket-parking: these may be unread, and nobody reads them with shards")
+	}
+	commit("docket-desk", "decision-logs-dlq", 1, 1)
+	commit("docket-parking", "decision-logs-parking", 0, 1)
+	expect(look(shard...), "fail former topic decision-logs-dlq: 1 record is unread by the group docket-desk, and nobody reads them with shards")
+	expect(look())
+	k.Fail(kmsg.ListOffsets, kerr.TopicAuthorizationFailed, 1)
+	if got := look(shard...); len(got) != 1 || !strings.HasPrefix(got[0], "warn former topic decision-logs-dlq: it cannot be read") {
+		t.Errorf("found %q", got)
 	}
 }

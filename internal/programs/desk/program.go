@@ -176,6 +176,7 @@ func (p *Program) join(working context.Context, stop context.CancelCauseFunc) er
 		})
 	}
 	run(&all, func() error { p.lookout(working, looked); return nil })
+	run(&all, func() error { tellFormer(working, p.settings, p.parts.reader, p.log); return nil })
 	for _, src := range p.parts.sources {
 		run(&all, func() error { p.await(working, first); return src.Run(working, p.carry) })
 	}

@@ -78,6 +78,17 @@ func (s Settings) ofShard(of string) Settings {
 	return s
 }
 
+// BeforeShards returns the settings as they were without shards, and whether there are shards. No process of a shard reads the
+// topics that they name beside the source topics.
+func (s Settings) BeforeShards() (was Settings, sharded bool) {
+	if s.base == nil {
+		return s, len(s.shards) > 0
+	}
+	was = *s.base
+	was.DeskGroup = strings.TrimSuffix(s.DeskGroup, "-"+s.ShardName)
+	return was, true
+}
+
 // WithDeskGroup returns the settings with the group of the desk. In a shard it has the shard's name behind it.
 func (s Settings) WithDeskGroup(group string) Settings {
 	s.DeskGroup = group
