@@ -2,7 +2,9 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -16,7 +18,11 @@ import (
 )
 
 // spool makes a [Spool] of the fallback's.
-type spool struct{ spool *fallback.Spool }
+type spool struct {
+	spool *fallback.Spool
+	homes []string // the topics that it publishes to
+	log   zerolog.Logger
+}
 
 func openSpool(s config.Settings, o Options, log zerolog.Logger) (*spool, error) {
 	disk := o.Disk
@@ -27,7 +33,7 @@ func openSpool(s config.Settings, o Options, log zerolog.Logger) (*spool, error)
 	if err != nil {
 		return nil, &SpoolError{Err: err}
 	}
-	return &spool{sp}, nil
+	return &spool{sp, []string{s.KafkaParkingTopic, s.KafkaDLQTopic, s.KafkaParkingDLQTopic}, log}, nil
 }
 
 // SpoolError says that the spool's directory cannot be used. A program that runs without the home it was set up with
@@ -50,19 +56,55 @@ func (s *spool) Append(ctx context.Context, records []*kgo.Record, oversize bool
 }
 
 func (s *spool) Run(ctx context.Context, idle func() bool, p pipeline.Publisher) error {
-	return s.spool.Run(ctx, idle, late{p})
+	return s.spool.Run(ctx, idle, &late{p, s.homes, s.log, map[string]bool{}})
 }
 
 // late publishes what waited in the spool as of now, as a forwarded record's Kafka timestamp is the time of forwarding:
-// with that of the failure, a topic that keeps its records for less than they waited would delete them at once.
-type late struct{ pipeline.Publisher }
+// with that of the failure, a topic that keeps its records for less than they waited would delete them at once. It refuses
+// records for other topics than those of the settings: with these settings nobody reads such a topic.
+type late struct {
+	pipeline.Publisher
+	homes []string
+	log   zerolog.Logger
+	told  map[string]bool // topics that were logged
+}
 
-func (l late) Publish(ctx context.Context, records []*kgo.Record) []error {
-	now := time.Now()
-	for _, r := range records {
+var errOtherTopic = errors.New("the settings do not name its topic")
+
+func (l *late) Publish(ctx context.Context, records []*kgo.Record) []error {
+	now, errs := time.Now(), make([]error, len(records))
+	var ours []*kgo.Record
+	var places []int
+	for i, r := range records {
+		if !slices.Contains(l.homes, r.Topic) {
+			errs[i] = errOtherTopic
+			l.tell(r.Topic)
+			continue
+		}
 		r.Timestamp = now // they were read from the file for this one call
+		ours, places = append(ours, r), append(places, i)
 	}
-	return l.Publisher.Publish(ctx, records)
+	if len(ours) == 0 {
+		return errs
+	}
+	answers := l.Publisher.Publish(ctx, ours)
+	if len(answers) != len(ours) {
+		return nil // it is not known which
+	}
+	for i, at := range places {
+		errs[at] = answers[i]
+	}
+	return errs
+}
+
+func (l *late) tell(topic string) {
+	if l.told[topic] {
+		return
+	}
+	l.told[topic] = true
+	l.log.Warn().Str(telemetry.KeyTopic, topic).
+		Str("hint", "no program with these settings reads that topic; start this program with the former names of its topics until the spool is empty, see docs/spool.md").
+		Msg("spooled records for other topic kept")
 }
 
 // held is what a commit says of the spool.

@@ -1,9 +1,12 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -117,4 +120,66 @@ func TestSpool_BrokenFileCounted(t *testing.T) {
 	if st := s.Stats(); st.Corrupt != 1 || st.Files != 0 {
 		t.Errorf("%+v", st)
 	}
+}
+
+// topicsPublisher takes everything and notes where it went.
+type topicsPublisher struct{ topics chan string }
+
+func (p topicsPublisher) Publish(_ context.Context, records []*kgo.Record) []error {
+	for _, r := range records {
+		p.topics <- r.Topic
+	}
+	return make([]error, len(records))
+}
+
+// No program with other settings reads the topic that a record was spooled for, so the record stays where look-ups find it.
+func TestSpool_FormerTopicStays(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		open := func(more ...string) *spool {
+			s, err := openSpool(settings(t, config.Consumer, append(more, "DOCKET_SPOOL_DIR="+dir)...), Options{Instance: "test"}, zerolog.New(&log))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		run := func(s *spool) (topics []string) {
+			ctx, cancel := context.WithCancel(t.Context())
+			p := topicsPublisher{make(chan string, 10)}
+			ended := make(chan error, 1)
+			go func() { ended <- s.Run(ctx, func() bool { return true }, p) }()
+			time.Sleep(3 * time.Hour)
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+			close(p.topics)
+			for one := range p.topics {
+				topics = append(topics, one)
+			}
+			return topics
+		}
+		s := open()
+		for _, oversize := range []bool{false, true} {
+			if err := s.Append(t.Context(), []*kgo.Record{{Topic: "decision-logs-parking", Value: []byte("v")}, {Topic: "decision-logs-dlq", Value: []byte("v")}}, oversize); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.spool.Close()
+		s = open("DOCKET_KAFKA_PARKING_TOPIC=parked-elsewhere")
+		if got := run(s); !slices.Equal(got, []string{"decision-logs-dlq", "decision-logs-dlq"}) || s.Stats().Files != 2 {
+			t.Errorf("published to %q, %+v", got, s.Stats())
+		}
+		if n := strings.Count(log.String(), "spooled records for other topic kept"); n != 1 || !strings.Contains(log.String(), `"topic":"decision-logs-parking"`) {
+			t.Errorf("%d lines: %s", n, log.String())
+		}
+		s.spool.Close()
+		s = open()
+		if got := run(s); !slices.Equal(got, []string{"decision-logs-parking", "decision-logs-dlq", "decision-logs-parking", "decision-logs-dlq"}) || s.Stats().Files != 0 {
+			t.Errorf("with the former settings: published to %q, %+v", got, s.Stats())
+		}
+		s.spool.Close()
+	})
 }
