@@ -245,3 +245,15 @@ func TestAll_NothingAnswers(t *testing.T) {
 		t.Errorf("results %v", all)
 	}
 }
+
+// On a machine with systemd root runs the check, as root alone reads the secrets, and the spool is that of the user docket.
+func TestSpool_RootChecksForAnother(t *testing.T) {
+	t.Parallel()
+	for users, want := range map[[2]int]Level{{998, 998}: OK, {0, 0}: OK, {998, 0}: Warn, {998, 1000}: Fail, {0, 1000}: Fail} {
+		r := report{what: "spool"}
+		belongs("/var/lib/docket/consumer/spool", users[0], users[1], &r)
+		if got := r.results("fine"); len(got) != 1 || got[0].Level != want {
+			t.Errorf("of %d by %d: %+v", users[0], users[1], got)
+		}
+	}
+}

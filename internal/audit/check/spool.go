@@ -73,11 +73,22 @@ func place(dir string, r *report) string {
 		r.add(Fail, dir+" is not a directory", "name a real directory, not a file or a link, in DOCKET_SPOOL_DIR")
 		return ""
 	}
-	if owner, ok := ownerOf(info); ok && owner != os.Geteuid() {
-		r.add(Fail, fmt.Sprintf("%s belongs to user %d, and this is user %d", dir, owner, os.Geteuid()), "give the directory to the user that runs Docket")
+	if owner, ok := ownerOf(info); ok {
+		belongs(dir, owner, os.Geteuid(), r)
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
 		r.add(Warn, fmt.Sprintf("%s has the mode %04o: other users can read spooled records", dir, mode), "chmod 0700; an empty directory is tightened at the start")
 	}
 	return dir
+}
+
+// belongs checks the owner of the directory. root often checks for the user that runs Docket, as root alone reads its secrets.
+func belongs(dir string, owner, user int, r *report) {
+	switch {
+	case owner == user:
+	case user == 0:
+		r.add(Warn, fmt.Sprintf("%s belongs to user %d, and this is root", dir, owner), "it is fine if Docket runs as that user; else give it the directory")
+	default:
+		r.add(Fail, fmt.Sprintf("%s belongs to user %d, and this is user %d", dir, owner, user), "give the directory to the user that runs Docket")
+	}
 }
