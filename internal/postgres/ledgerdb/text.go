@@ -28,7 +28,7 @@ func pathText(path string) string {
 // ends with the year 9999, and Postgres with others.
 var (
 	earliest = time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)
-	latest   = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+	latest   = time.Date(9999, 12, 31, 23, 59, 59, 999_999_000, time.UTC)
 )
 
 // inRange is t, or the nearest time that can be kept.
