@@ -56,15 +56,17 @@ func TestSlabs_CountUntilCollected(t *testing.T) {
 	used(1200)
 	s.bytes.give(slab)
 	used(0)
-	s.bytes.use(s.bytes.take(1000), 1300)
-	used(1300)
 	func() {
+		small := s.bytes.take(1000)
+		s.bytes.use(small, 1300)
+		used(1300)
 		large := make([]byte, spareBytes)
 		s.bytes.use(large, spareBytes)
 		used(1300 + spareBytes)
 		s.bytes.give(large) // not worth keeping
 		used(1300 + spareBytes)
 		runtime.KeepAlive(large)
+		runtime.KeepAlive(small) // else it may be gone before
 	}()
 	func() {
 		one := &s.GetRecords(10)[:10][7]
