@@ -122,3 +122,16 @@ func TestUsersCheck_LostLook(t *testing.T) {
 		})
 	}
 }
+
+// A CHECK was tightened, and no stored row can be looked for in time. The good decisions of the batch speak for the table all the same.
+func TestUsersCheck_LostLookAfterOffers(t *testing.T) {
+	t.Parallel()
+	inModel(t, func(t *testing.T, server *pgmodel.Server, db *store.Store) {
+		carry(t, db, false, 1, []*kgo.Record{sourceRecord(1, event("id-1", time.Now(), nil))})
+		needsTenant(server)
+		server.Inject(pgmodel.Fault{Point: pgmodel.Seen, Count: -1, Cut: true})
+		c := carry(t, db, false, 1, oneWithoutTenant(2))
+		same(t, c.homes, []string{"2 row", "3 dead_letter 23514", "4 row"})
+		same(t, len(c.holds), 0)
+	})
+}

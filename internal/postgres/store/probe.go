@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -64,23 +63,17 @@ func (st *Store) probeAny(ctx context.Context, pg *pgconn.PgConn, at time.Time) 
 	if last != nil && settled(last, at) || settled(madeUp, at) {
 		return refused
 	}
-	if own || last == nil {
+	lately := own && last != nil
+	if last == nil {
 		around := 24 * time.Hour
-		switch {
-		case own && last == nil:
+		if own {
 			around = anyTime
-		case own: // another process may have stored it since a constraint was tightened
-			around = time.Minute
 		}
-		if c := seen(ctx, pg, at, around, st.Timeout()/4); c != nil {
-			if settled(c, at) {
-				return refused
-			}
-			last = cmp.Or(last, c)
+		if last = seen(ctx, pg, at, around, st.Timeout()/4); last != nil && settled(last, at) {
+			return refused
 		}
 	}
-	// The look may have ended the connection: then it says nothing of the table.
-	if !own || pg.IsClosed() || last != nil && settled(last, last.at) {
+	if !own || last != nil && settled(last, last.at) {
 		return refused
 	}
 	first := refused
@@ -92,11 +85,18 @@ func (st *Store) probeAny(ctx context.Context, pg *pgconn.PgConn, at time.Time) 
 		if !settled(c, c.at) {
 			continue
 		}
-		if refused != nil { // of the moment, as after too long a time: the table has refused rows all the same
+		if refused != nil { // of the moment, as after too long a time or a lost look: the table has refused rows all the same
 			return first
 		}
 		st.last.took(c)
-		break
+		return nil
+	}
+	if !lately || time.Since(began) > st.Timeout()/2 {
+		return refused
+	}
+	// Another process may have stored a row since a constraint was tightened. The look comes last, as it may end the connection.
+	if c := seen(ctx, pg, at, time.Minute, st.Timeout()/4); c != nil && settled(c, at) && refused != nil {
+		return first
 	}
 	return refused
 }
