@@ -8,6 +8,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/twmb/franz-go/pkg/kfake"
 
+	"docket/internal/audit/check"
 	"docket/internal/kafka"
 	"docket/internal/service/app"
 	"docket/internal/testkit/kafkatest"
@@ -50,5 +51,28 @@ func TestFormer_UnreadLettersAreTold(t *testing.T) {
 	<-done
 	if text := log.String(); !strings.Contains(text, "former topic decision-logs-dlq") || !strings.Contains(text, "it has 2 records") || !strings.Contains(text, "docs/scaling.md") {
 		t.Error(text)
+	}
+}
+
+// A desk that may not look at a topic that was never there says so once, and not each hour. What is known to be unread is told again.
+func TestFormer_NotKnownIsToldOnce(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		looks [][]check.Result
+		want  int
+	}{
+		"forbidden":       {[][]check.Result{{{What: "a", Level: check.Warn, Detail: "forbidden"}}, {{What: "a", Level: check.Warn, Detail: "forbidden"}}}, 1},
+		"two topics":      {[][]check.Result{{{What: "a", Level: check.Warn, Detail: "forbidden"}}, {{What: "b", Level: check.Warn, Detail: "forbidden"}}}, 2},
+		"another reason":  {[][]check.Result{{{What: "a", Level: check.Warn, Detail: "forbidden"}}, {{What: "a", Level: check.Warn, Detail: "1 record"}}}, 2},
+		"known as unread": {[][]check.Result{{{What: "a", Level: check.Fail, Detail: "1 record"}}, {{What: "a", Level: check.Fail, Detail: "1 record"}}}, 2},
+	} {
+		var log output.Buffer
+		told := map[string]string{}
+		for _, look := range c.looks {
+			logFormer(look, told, zerolog.New(&log))
+		}
+		if got := strings.Count(log.String(), "former topic may have unread records"); got != c.want {
+			t.Errorf("%s: %d lines\n%s", name, got, log.String())
+		}
 	}
 }
