@@ -32,8 +32,8 @@ func tellFormer(ctx context.Context, s config.Settings, topics *kafka.Reader, lo
 	}
 }
 
-// logFormer logs what was found, and notes its details in told. What is not known is logged once: a Docket that always had shards
-// may have no right to look.
+// logFormer logs what was found, and notes its details in told. It logs once that something is not known: a Docket that always had
+// shards may have no right to look.
 func logFormer(found []check.Result, told map[string]string, log zerolog.Logger) {
 	for _, r := range found {
 		if r.Level != check.Fail && told[r.What] == r.Detail {

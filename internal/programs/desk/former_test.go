@@ -54,7 +54,7 @@ func TestFormer_UnreadLettersAreTold(t *testing.T) {
 	}
 }
 
-// A desk that may not look at a topic that was never there says so once, and not each hour. What is known to be unread is told again.
+// A desk that may not look at a topic that was never there says so once, and not each hour. It tells again of records that are unread.
 func TestFormer_NotKnownIsToldOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
