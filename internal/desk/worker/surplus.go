@@ -56,6 +56,7 @@ type Surplus struct {
 	after  int64          // the next turn lists ranges behind this one
 	trimAt time.Time
 	restTo time.Time // after a failure, another desk has a turn first
+	failed error     // of the last turn that this desk had
 }
 
 // NewSurplus makes a Surplus. It reads letters as intake does.
@@ -112,17 +113,27 @@ func (s *Surplus) turn(ctx context.Context) error {
 // be able to read what this one cannot.
 func (s *Surplus) follow(ctx context.Context) error {
 	ranges, err := s.book.Surplus(ctx, false, s.after, mostRanges)
-	if err != nil || len(ranges) == 0 {
+	if err != nil {
 		s.after = 0
 		return err
 	}
+	if len(ranges) == 0 {
+		if s.after == 0 { // none is open
+			s.failed = nil
+		}
+		s.after = 0
+		return s.failed
+	}
 	if time.Now().Before(s.restTo) {
-		return nil
+		return s.failed // a desk that rests has not succeeded
 	}
 	// A tenth less: ticks are not exact.
 	mine, err := s.book.Duty(ctx, "surplus", s.cfg.Holder, s.cfg.Interval*9/10, s.cfg.Lease)
-	if err != nil || !mine {
+	if err != nil {
 		return err
+	}
+	if !mine {
+		return s.failed
 	}
 	if s.after = 0; len(ranges) == mostRanges {
 		s.after = ranges[mostRanges-1].ID
@@ -149,7 +160,7 @@ func (s *Surplus) follow(ctx context.Context) error {
 			break
 		}
 	}
-	if err != nil {
+	if s.failed = err; err != nil {
 		s.restTo = time.Now().Add(s.cfg.Interval * 3 / 2)
 	}
 	done := s.book.DutyDone(ctx, "surplus", s.cfg.Holder)

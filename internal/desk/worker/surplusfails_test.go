@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"docket/internal/desk/ledger"
+	"docket/internal/testkit/output"
 )
 
 // untrimmed is a book that cannot remove ranges that are done with.
@@ -103,4 +105,55 @@ func TestSurplus_AnotherDeskTakesOver(t *testing.T) {
 		synctest.Wait()
 		f.want(4, `"flooder" 1-3 from 4: 3, 3 0 0 entered`)
 	})
+}
+
+// TestSurplus_RestIsNoRecovery: a desk that cannot read Kafka says so once. It does not say that it recovered while it leaves a turn to
+// another desk, or while another one has the duty.
+func TestSurplus_RestIsNoRecovery(t *testing.T) {
+	t.Parallel()
+	for name, others := range map[string]int{"alone": 0, "beside another": 1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newFlood(t, 1, nil)
+				f.write("flooder", 4)
+				f.book.Bounded(0, nil)
+				var log output.Buffer
+				blind := blindUntil{f.topic, time.Now().Add(11 * time.Minute)}
+				for n := range 1 + others {
+					s := NewSurplus(SurplusConfig{Holder: string(rune('a' + n))}, f.intake, f.book, blind, zerolog.New(&log))
+					go func() {
+						if err := s.Run(t.Context()); err != nil {
+							t.Error(err)
+						}
+					}()
+					time.Sleep(3 * time.Second)
+				}
+				time.Sleep(10 * time.Minute)
+				synctest.Wait()
+				if failed, over := strings.Count(log.String(), "desk work failed"), strings.Count(log.String(), "desk work recovered"); failed != 1+others || over != 0 {
+					t.Errorf("%d failed, %d recovered\n%s", failed, over, log.String())
+				}
+				time.Sleep(2 * time.Minute)
+				synctest.Wait()
+				f.want(4, `"flooder" 1-3 from 4: 3, 3 0 0 entered`)
+				if over := strings.Count(log.String(), "desk work recovered"); over != 1+others {
+					t.Errorf("%d recovered\n%s", over, log.String())
+				}
+			})
+		})
+	}
+}
+
+// blindUntil is a topic that the brokers do not let a desk look at before a moment.
+type blindUntil struct {
+	*log1
+	moment time.Time
+}
+
+func (b blindUntil) Retention(ctx context.Context, topic string) (Retention, error) {
+	if time.Now().Before(b.moment) {
+		return Retention{}, errors.New("the brokers refuse this desk")
+	}
+	return b.log1.Retention(ctx, topic)
 }
