@@ -59,7 +59,7 @@ SELECT set_config(name, '0', false) FROM pg_settings
 	// unhurriedSQL lifts the limits of what is done concurrently, if $1 is the server's own number of the session: a pooler gives
 	// another, and its session may be others' next.
 	unhurriedSQL = `
-SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ('statement_timeout', 'transaction_timeout', 'lock_timeout') AND pg_backend_pid() = $1`
+SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ('statement_timeout', 'transaction_timeout', 'lock_timeout') AND pg_backend_pid() = $1::bigint`
 
 	tableStateSQL = `
 SELECT c.oid, c.relkind::text, EXISTS (SELECT FROM pg_partitioned_table WHERE partrelid = c.oid AND partdefid = to_regclass('decision_logs_default')),

@@ -329,3 +329,37 @@ func TestPooler_KeepsLimits(t *testing.T) {
 		}
 	}
 }
+
+// TestUnhurried_AnyNumber: a pooler numbers sessions as it likes, also with more than an int of the server takes.
+func TestUnhurried_AnyNumber(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	cc := open(t, d.URL, time.Minute).ConnConfig()
+	dial := cc.DialFunc
+	cc.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		return numbering{conn}, err
+	}
+	conn, err := pgx.ConnectConfig(t.Context(), cc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
+	if pid := conn.PgConn().PID(); pid < 1<<31 {
+		t.Fatalf("session %d", pid)
+	}
+	if err := schema.Unhurried(t.Context(), conn); err != nil {
+		t.Error(err)
+	}
+}
+
+// numbering is a connection of a pooler that gives its sessions large numbers.
+type numbering struct{ net.Conn }
+
+func (n numbering) Read(p []byte) (int, error) {
+	read, err := n.Conn.Read(p)
+	if at := bytes.Index(p[:read], []byte{'K', 0, 0, 0, 12}); at >= 0 && at+5 < read {
+		p[at+5] |= 0x80
+	}
+	return read, err
+}
