@@ -156,7 +156,7 @@ type Upkeep interface {
 	// Compact sums up the counter rows.
 	Compact(ctx context.Context) error
 	// Duty takes a duty that at most one desk does at a time, unless it was done within every. The holder has it for
-	// lease. done notes that it was done now. alive tells other desks that holder is running.
+	// lease; with 0 it gives the duty back, which is not done. DutyDone notes that it was done now.
 	Duty(ctx context.Context, name, holder string, every, lease time.Duration) (mine bool, err error)
 	DutyDone(ctx context.Context, name, holder string) error
 	// Desks lists the holders that renewed the duty "desk:<holder>" within the given time.

@@ -29,6 +29,8 @@ type alertLedger struct {
 	duties map[string]alertDuty
 	looks  map[string]int // by holder
 	err    error
+
+	unreported error // of Report alone
 }
 
 type alertNote struct {
@@ -80,7 +82,7 @@ func (b *alertLedger) Counts(context.Context, ledger.Filter) (map[ledger.State]i
 func (b *alertLedger) Report(context.Context) ([]ledger.ReportLine, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.lines, b.err
+	return b.lines, errors.Join(b.err, b.unreported)
 }
 
 func (b *alertLedger) OldestFound(context.Context) (map[string]time.Time, error) {

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -138,7 +139,8 @@ func (a *Alerts) tellNew() {
 // dutyLease is how long the desk with the duty may be silent before another takes it. Its own check ends before.
 const dutyLease = time.Minute
 
-// duty does work once in every interval, on one desk at a time.
+// duty does work once in every interval, on one desk at a time. After a failure another desk has a turn first, as it may
+// reach what this one cannot.
 func (a *Alerts) duty(ctx context.Context, name string, every time.Duration, work func(ctx context.Context, now time.Time) error) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -152,6 +154,12 @@ func (a *Alerts) duty(ctx context.Context, name string, every time.Duration, wor
 			a.log.Warn().Err(err).Str("duty", name).Msg("alert check failed")
 		case err == nil && ill:
 			a.log.Info().Str("duty", name).Msg("alert check recovered")
+		}
+		switch {
+		case err != nil:
+			tick.Reset(min(every*3/2, 2*dutyLease))
+		case ill:
+			tick.Reset(every)
 		}
 		ill = err != nil
 		select {
@@ -174,8 +182,9 @@ func (a *Alerts) once(ctx context.Context, name string, every time.Duration, wor
 	if err == nil {
 		err = work(ctx, now)
 	}
-	if err != nil {
-		return err
+	if err != nil { // given back, but not done
+		_, back := a.book.Duty(ctx, name, a.cfg.Holder, every-every/10, 0)
+		return errors.Join(err, back)
 	}
 	return a.book.DutyDone(ctx, name, a.cfg.Holder)
 }

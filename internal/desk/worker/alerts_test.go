@@ -3,6 +3,7 @@ package worker
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -144,9 +145,55 @@ func TestAlerts_LedgerAway(t *testing.T) {
 		b.set(func() { b.err = nil })
 		pass(2 * time.Minute)
 		in.expect(t, "it answers", "alert unresolved: 10 dead letters are open")
-		if n := strings.Count(log.String(), `"level":"warn"`); n != 2 || strings.Count(log.String(), "alert check recovered") != 1 {
+		if n := strings.Count(log.String(), `"level":"warn"`); n != 2 || strings.Count(log.String(), "alert check recovered") != 2 {
 			t.Errorf("%d warnings of two duties: %s", n, log.String())
 		}
+	})
+}
+
+// TestAlerts_AnotherDeskTakesOver: a desk that cannot look at Kafka leaves the duty to one that can.
+func TestAlerts_AnotherDeskTakesOver(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ every, later time.Duration }{
+		"between": {time.Minute, 20 * time.Second}, "at once": {time.Minute, 0}, "while it looks": {time.Minute, 5 * time.Second}, "often": {10 * time.Second, 15 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			alertBubble(t, func(t *testing.T, b *alertLedger, in *alertInbox) {
+				b.slow = 10 * time.Second
+				blind, logs := newAlertLogs(), newAlertLogs()
+				blind.err["parking"] = errors.New("the brokers refuse this desk")
+				logs.unread["parking replayer"] = Unread{Oldest: time.Now().Add(-6 * 24 * time.Hour), Records: 7}
+				cfg := alertConfig
+				cfg.Interval = c.every
+				runAlerts(t, cfg, b, NewHorizon(alertTopics, blind, b), in)
+				pass(c.later)
+				other := cfg
+				other.Holder = "desk-b"
+				runAlerts(t, other, b, NewHorizon(alertTopics, logs, b), in)
+				pass(5 * time.Minute)
+				if told := in.take(); len(told) != 1 || told[0].Key != "horizon:parking" {
+					t.Errorf("told %+v", told)
+				}
+			})
+		})
+	}
+}
+
+// A report that failed is tried again soon, and not a whole interval later.
+func TestAlerts_FailedReportIsRepeated(t *testing.T) {
+	t.Parallel()
+	alertBubble(t, func(t *testing.T, b *alertLedger, in *alertInbox) {
+		b.lines = []ledger.ReportLine{{Kind: envelope.Data, Code: "23514", Counts: map[ledger.State]int64{ledger.Pending: 3}}}
+		b.unreported = errAlertLedger
+		cfg := alertConfig
+		cfg.ReportInterval = 24 * time.Hour
+		runAlerts(t, cfg, b, nil, in)
+		pass(time.Hour)
+		in.expect(t, "it fails")
+		b.set(func() { b.unreported = nil })
+		pass(10 * time.Minute)
+		in.expect(t, "it answers", "report report: Report: 3 dead letters are open")
 	})
 }
 

@@ -382,7 +382,7 @@ func (a *alike) remove(t *rapid.T) {
 func (a *alike) duty(t *rapid.T) {
 	name, holder := rapid.SampledFrom([]string{"schedule", "desk:x"}).Draw(t, "duty"), a.holder(t)
 	every, done := rapid.SampledFrom([]time.Duration{0, time.Hour}).Draw(t, "every"), rapid.Bool().Draw(t, "done")
-	lease := rapid.SampledFrom([]time.Duration{-time.Second, time.Hour}).Draw(t, "lease")
+	lease := rapid.SampledFrom([]time.Duration{-time.Second, 0, time.Hour}).Draw(t, "lease")
 	mine, err := a.d.Duty(context.Background(), name, holder, every, lease)
 	own, errOfModel := a.model.Duty(context.Background(), name, holder, every, lease)
 	a.sameErr(t, "duty", err, errOfModel)

@@ -410,6 +410,10 @@ func TestDuty_OneDeskAtATime(t *testing.T) {
 	d.Exec(t, `UPDATE dead_letter_duties SET until = now()`) // b died
 	same(t, take("report", "a", 0, soon), true)
 
+	same(t, take("alerts", "a", soon, soon), true)
+	same(t, take("alerts", "a", soon, 0), true) // given back, and not done
+	same(t, take("alerts", "b", soon, soon), true)
+
 	take("desk:a", "a", 0, soon)
 	take("desk:b", "b", 0, soon)
 	desks, err := d.Desks(t.Context(), soon)
