@@ -54,11 +54,15 @@ func withFormat(env cli.Env, programs []frame.Program) (cli.Env, form, error) {
 	f.Format = output.Format(chosen)
 	words := wordsOf(env.Args)
 	first := append(words, "")[0]
-	follows := slices.ContainsFunc(env.Args, func(arg string) bool { return arg == "-f" || arg == "--follow" || arg == "--watch" })
+	flags := env.Args
+	if i := slices.Index(flags, "--"); i >= 0 {
+		flags = flags[:i]
+	}
+	follows := slices.ContainsFunc(flags, func(arg string) bool { return arg == "-f" || arg == "--follow" || arg == "--watch" })
 	switch {
 	case daemon(first) || slices.Contains([]string{"desk", "demo", "migrate", "health", "completion", "help"}, first):
 		return env, f, frame.Misuse("-o is for commands that print answers, and not for %s", first)
-	case slices.Contains(env.Args, "--json") || slices.Contains(env.Args, "--lines"):
+	case slices.Contains(flags, "--json") || slices.Contains(flags, "--lines"):
 		return env, f, frame.Misuse("-o cannot be used with --json and --lines: both choose a format")
 	case f.Format == output.Wide:
 		env.Args = with(env.Args, "--wide")
@@ -70,7 +74,7 @@ func withFormat(env cli.Env, programs []frame.Program) (cli.Env, form, error) {
 	case f.Format == output.Lines && first == "logs":
 		env.Args = with(env.Args, "--lines") // of any length
 	case (f.Format == output.CSV || f.Format == output.ID) && first == "logs":
-		f.stream = output.NewStream(f.out, f.Format, logs.Columns(slices.Contains(env.Args, "--full")))
+		f.stream = output.NewStream(f.out, f.Format, logs.Columns(slices.Contains(flags, "--full")))
 		env.Stdout, env.Args = f.stream, with(env.Args, "--lines")
 	default:
 		f.answer = &bytes.Buffer{}

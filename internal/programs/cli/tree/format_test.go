@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"docket/internal/programs/cli"
 	"docket/internal/programs/cli/term"
@@ -80,6 +82,20 @@ func TestFormat_WrongUse(t *testing.T) {
 	} {
 		if r := (&world{}).call(strings.Fields(args)...); r.code != cli.Misuse || r.err == "" {
 			t.Errorf("%s: exit %d, %s%s", args, r.code, r.out, r.err)
+		}
+	}
+}
+
+// TestFormat_IDLikeAFlag: behind -- nothing is a flag.
+func TestFormat_IDLikeAFlag(t *testing.T) {
+	t.Parallel()
+	for _, id := range []string{"--json", "--lines", "-f", "--follow", "--watch"} {
+		store := decisions(1)
+		if err := store.AddRaw(fmt.Appendf(nil, `{"decision_id":%q,"timestamp":%q}`, id, now.Format(time.RFC3339))); err != nil {
+			t.Fatal(err)
+		}
+		if r := (&world{store: store}).call("why", "-o", "yaml", "--", id); r.code != cli.Done || !strings.Contains(r.out, id) {
+			t.Errorf("%s: exit %d, %s%s", id, r.code, r.out, r.err)
 		}
 	}
 }
