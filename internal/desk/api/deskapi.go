@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -191,7 +192,7 @@ func New(c Config, p Ports, a Auth, log zerolog.Logger) (*Handler, error) {
 	mux := http.NewServeMux()
 	s := &api{Config: c, Ports: p, log: log, metrics: m, long: make(chan struct{}, maxLong), verify: make(chan struct{}, 1), follow: make(chan struct{}, max(1, c.MaxInFlight/4)),
 		tails: newTails(max(1, c.MaxInFlight/4), c.Now),
-		rules: map[string]rule{}, routes: map[string]route{}, huma: humago.New(mux, document(c))}
+		rules: map[string]rule{}, routes: map[string]route{}, huma: humago.New(slashes{mux}, document(c))}
 	s.looks()
 	s.letters()
 	s.moves()
@@ -217,6 +218,30 @@ func New(c Config, p Ports, a Auth, log zerolog.Logger) (*Handler, error) {
 	}
 	return h, nil
 }
+
+// slashes is a multiplexer that also gives the name / to routes of decisions. A [http.ServeMux] takes %2F for the end of a
+// path.
+type slashes struct{ *http.ServeMux }
+
+// HandleFunc implements [humago.Mux].
+func (m slashes) HandleFunc(pattern string, handle func(http.ResponseWriter, *http.Request)) {
+	m.ServeMux.HandleFunc(pattern, handle)
+	if before, after, named := strings.Cut(pattern, decisionName); named {
+		m.ServeMux.HandleFunc(before+decisionSlash+after, func(w http.ResponseWriter, r *http.Request) {
+			if unnamed(r) {
+				http.NotFound(w, r)
+				return
+			}
+			r.SetPathValue("id", "/")
+			handle(w, r)
+		})
+	}
+}
+
+// unnamed reports whether a path ends with a slash. No route does.
+func unnamed(r *http.Request) bool { return strings.HasSuffix(r.URL.EscapedPath(), "/") }
+
+const decisionName, decisionSlash = "/decisions/{id}", "/decisions/%2F"
 
 // Prefix is the common prefix of all routes.
 const Prefix = "/api/v1"

@@ -183,6 +183,11 @@ func TestLogin_NoAnswerWithoutCredentials(t *testing.T) {
 	if got := w.ask(t, "viewer", "GET", "/openapi.json", ""); got.code != http.StatusOK {
 		t.Errorf("a viewer got %d for the document", got.code)
 	}
+	for _, path := range []string{"/no-such-thing", "/decisions/", "/decisions/%2F/", "/decisions/%2F/no-such-thing"} {
+		if p := w.ask(t, "admin", "GET", path, "").problem(t); p.Status != http.StatusNotFound || p.Detail != "there is nothing here" {
+			t.Errorf("%s: %+v", path, p)
+		}
+	}
 	if got := w.ask(t, "admin", "GET", "/no-such-thing", ""); got.problem(t).Status != http.StatusNotFound {
 		t.Error(got)
 	}

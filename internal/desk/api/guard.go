@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -130,8 +131,9 @@ func unauthenticated(detail string) *Problem {
 // check finds the route. It checks that c may use it, and that the request fits it.
 func (g *guard) check(r *http.Request, c caller) (string, *Problem) {
 	handler, pattern := g.mux.Handler(r)
+	pattern = strings.Replace(pattern, decisionSlash, decisionName, 1)
 	rule, known := g.rules[pattern]
-	if !known {
+	if !known || unnamed(r) {
 		return "none", noRoute(handler, r)
 	}
 	if rule.role == Nobody || c.Role < rule.role {

@@ -9,20 +9,21 @@ import (
 	"testing"
 )
 
-// TestDecisions_OddNames: an id that a browser would take for a way up, and a timestamp that an offset moves out of the
+// TestDecisions_OddNames: ids that a browser or a server would take for ways, and a timestamp that an offset moves out of the
 // years of JSON. Each has a page that the list leads to, and each is exported.
 func TestDecisions_OddNames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	odd := map[string]string{".": "2026-03-01T11:00:00Z", "..": "2026-03-01T11:00:01Z", "late-one": "9999-12-31T23:59:59-01:00", "early-one": "0000-01-01T00:00:00+01:00"}
+	name := strings.NewReplacer(".", "dot", "/", "slash").Replace
+	odd := map[string]string{".": "2026-03-01T11:00:00Z", "..": "2026-03-01T11:00:01Z", "/": "2026-03-01T11:00:02Z", "//": "2026-03-01T11:00:03Z", "/.": "2026-03-01T11:00:04Z", "a/": "2026-03-01T11:00:05Z", "late-one": "9999-12-31T23:59:59-01:00", "early-one": "0000-01-01T00:00:00+01:00"}
 	for id, at := range odd {
-		if err := w.store.AddRaw([]byte(`{"decision_id":"` + id + `","timestamp":"` + at + `","path":"path/of/` + strings.ReplaceAll(id, ".", "dot") + `","result":true}`)); err != nil {
+		if err := w.store.AddRaw([]byte(`{"decision_id":"` + id + `","timestamp":"` + at + `","path":"path/of/` + name(id) + `","result":true}`)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	b := w.as(t, "auditor")
 	for id := range odd {
-		path := "path/of/" + strings.ReplaceAll(id, ".", "dot")
+		path := "path/of/" + name(id)
 		list := b.get(t, "/decisions?path="+path+"&order=oldest&until=9999-12-31")
 		if id == "late-one" {
 			list = b.get(t, "/decisions?path="+path+"&since=2027-01-01")

@@ -259,9 +259,10 @@ func decisionURL(id string, at time.Time) string {
 	return namedURL("/decisions", "id", id, q)
 }
 
-// namedURL is the page of a thing with a name. Browsers take the names . and .. for ways in the path, so these are in the query.
+// namedURL is the page of a thing with a name. Browsers take the names . and .. for ways in the path, and [http.ServeMux] takes
+// / for the end of one. So these are in the query.
 func namedURL(pages, param, name string, q url.Values) string {
-	if name == "." || name == ".." {
+	if name == "." || name == ".." || name == "/" {
 		q.Set(param, name)
 		return pages + "?" + q.Encode()
 	}

@@ -8,7 +8,7 @@ import (
 // TestDesk_IDsThatAreWays: a desk finds ids that a path of a URL takes for ways in it.
 func TestDesk_IDsThatAreWays(t *testing.T) {
 	t.Parallel()
-	for _, id := range []string{".", ".."} {
+	for _, id := range []string{".", "..", "/", "//", "/why", "why/", "/.", "../", "%2F"} {
 		w := &world{store: decisions(3)}
 		if err := w.store.AddRaw([]byte(`{"decision_id":"` + id + `","timestamp":"2026-11-21T20:10:00Z","path":"of/dots","result":true}`)); err != nil {
 			t.Fatal(err)
