@@ -358,7 +358,7 @@ func (d *database) checks(t *testing.T) {
 		{"no INSERT", "writer", `REVOKE INSERT ON decision_logs FROM docket_write`, `GRANT INSERT ON decision_logs TO docket_write`, []string{"fail  database grants", "lacks INSERT"}},
 		{"no function", "writer", `REVOKE EXECUTE ON FUNCTION decision_logs_make_partitions(int) FROM docket_write`, `GRANT EXECUTE ON FUNCTION decision_logs_make_partitions(int) TO docket_write`,
 			[]string{"warn  database grants", "EXECUTE on decision_logs_make_partitions"}},
-		{"the desk's", "clerk", ``, ``, []string{"ok    database ledger", "may work with it"}},
+		{"the desk's", "clerk", ``, ``, []string{"ok    database grants", "ok    database ledger", "may work with it"}},
 		{"the desk's, with one right less", "clerk", `REVOKE UPDATE ON dead_letters FROM docket_desk`, `GRANT UPDATE ON dead_letters TO docket_desk`, []string{"warn  database ledger", "UPDATE on dead_letters"}},
 		{"the desk's, with the rights of before", "clerk", `GRANT DELETE ON dead_letters, decision_counts TO docket_desk; GRANT UPDATE ON decision_counts_mark TO docket_desk`,
 			`REVOKE DELETE ON dead_letters, decision_counts FROM docket_desk; REVOKE UPDATE ON decision_counts_mark FROM docket_desk`,
