@@ -65,6 +65,10 @@ func (p *partitioner) index(ctx context.Context) error {
 		})
 	}
 	p.log.Info().Msg("search index build started")
+	// As in [shortLocks]: an index that is made concurrently waits for as long as it takes. The other steps have their own limit.
+	if _, err := p.conn.Exec(ctx, `SET lock_timeout = 0`); err != nil {
+		return err
+	}
 	for _, x := range migrations.ReadIndexes {
 		if t.kind == "p" {
 			// From here on a new day has it, too.

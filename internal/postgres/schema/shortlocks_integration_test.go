@@ -17,6 +17,7 @@ import (
 	"docket/internal/postgres/db"
 	"docket/internal/postgres/schema"
 	"docket/internal/testkit/pgtest"
+	"docket/migrations"
 )
 
 // lockWorld is a schema of an earlier version, and sessions beside a migration.
@@ -193,4 +194,35 @@ func TestMigrate_IndexBesideSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.await(desk, valid)
+}
+
+// TestMigrate_SearchIndexesBesideSnapshot: the indexes of searches wait for an old transaction, too, whatever lock_timeout the
+// role has.
+func TestMigrate_SearchIndexesBesideSnapshot(t *testing.T) {
+	t.Parallel()
+	w := newLockWorld(t, migrations.Indexes-1)
+	dump, desk := w.connect("dump"), w.connect("desk")
+	w.Exec(t, `INSERT INTO decision_logs (decision_id, ts, raw, source_topic, source_partition, source_offset, source_index)
+		SELECT n, now() - n * interval '1 ms', '{}', 't', 0, n, 0 FROM generate_series(1, 10001) AS n`)
+	w.Exec(t, `ALTER DATABASE "`+w.Name+`" SET lock_timeout = '10ms'`)
+	w.must(dump, `BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM decision_logs`)
+	done := make(chan error, 1)
+	go func() { done <- w.s.MigrateTo(w.ctx, migrations.Indexes) }()
+	w.until("an index waits", func() (waits bool) {
+		select {
+		case err := <-done:
+			t.Fatal(err)
+		default:
+		}
+		if err := desk.QueryRow(w.ctx, `SELECT count(*) > 0 FROM pg_locks JOIN pg_stat_activity USING (pid)
+			WHERE NOT granted AND locktype = 'virtualxid' AND query_start < clock_timestamp() - interval '1 second'`).Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+		return waits
+	})
+	w.must(dump, `COMMIT`)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	w.await(desk, `SELECT bool_and(indisvalid) FROM pg_index`)
 }
