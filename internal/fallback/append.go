@@ -58,36 +58,47 @@ func (s *Spool) append(ctx context.Context, lines []Line) error {
 	return nil
 }
 
-// images builds one file of the ordinary lines and one of the oversize ones.
+// images builds files of the ordinary lines and of the oversize ones, one of each if they fit.
 func (s *Spool) images(lines []Line) ([]*image, error) {
 	var images []*image
 	for _, oversize := range []bool{false, true} {
-		n := 0
+		var alike []Line
 		for _, l := range lines {
 			if l.Oversize == oversize {
-				n++
+				alike = append(alike, l)
 			}
 		}
-		if n == 0 {
+		if len(alike) == 0 {
 			continue
 		}
-		im, err := s.image(n, oversize, func(add func(Line) error) error {
-			for _, l := range lines {
-				if l.Oversize != oversize {
-					continue
-				}
-				if err := add(l); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+		built, err := s.imagesOf(alike, oversize)
 		if err != nil {
 			return nil, err
 		}
-		images = append(images, im)
+		images = append(images, built...)
 	}
 	return images, nil
+}
+
+// imagesOf builds one file, or more if the lines are too long together.
+func (s *Spool) imagesOf(lines []Line, oversize bool) ([]*image, error) {
+	im, err := s.image(len(lines), oversize, func(add func(Line) error) error {
+		for _, l := range lines {
+			if err := add(l); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if !errors.Is(err, ErrTooLong) || len(lines) == 1 {
+		return []*image{im}, err
+	}
+	first, err := s.imagesOf(lines[:len(lines)/2], oversize)
+	if err != nil {
+		return nil, err
+	}
+	second, err := s.imagesOf(lines[len(lines)/2:], oversize)
+	return append(first, second...), err
 }
 
 // image builds a file of n lines. each passes them to add.

@@ -387,9 +387,6 @@ func TestAppend_LimitsAreThoseOfRecovery(t *testing.T) {
 	if err := s.Append(t.Context(), []fallback.Line{long}); !errors.Is(err, fallback.ErrTooLong) {
 		t.Errorf("long line: %v", err)
 	}
-	if err := s.Append(t.Context(), linesOf(keysFrom("k", 40)...)); !errors.Is(err, fallback.ErrTooLong) {
-		t.Errorf("long file: %v", err)
-	}
 	if err := s.Append(t.Context(), []fallback.Line{{Record: nil}}); err == nil {
 		t.Error("nil record was taken")
 	}
@@ -398,6 +395,32 @@ func TestAppend_LimitsAreThoseOfRecovery(t *testing.T) {
 	}
 	if err := s.Append(t.Context(), []fallback.Line{{Record: &kgo.Record{Topic: "t"}}}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestAppend_SeveralFiles: lines that are too many for one file go into several.
+func TestAppend_SeveralFiles(t *testing.T) {
+	t.Parallel()
+	for _, oversize := range []bool{false, true} {
+		m := fstest.New()
+		s := open(t, cfg(), m)
+		s.SetLimits(1000, 3000)
+		lines := linesOf(keysFrom("k", 40)...)
+		for i := range lines {
+			lines[i].Oversize = oversize
+		}
+		if err := s.Append(t.Context(), lines); err != nil {
+			t.Fatal(err)
+		}
+		files, to := len(dataFiles(m)), &broker{}
+		for range files {
+			if r, err := s.Recover(t.Context(), to); err != nil || !r.Done || r.Corrupt {
+				t.Fatalf("%+v, %v", r, err)
+			}
+		}
+		if files < 2 || len(to.got) != 40 || len(dataFiles(m)) != 0 || s.Stats().AppendedRecords != 40 {
+			t.Errorf("oversize %v: %d records of %d files, %+v", oversize, len(to.got), files, s.Stats())
+		}
 	}
 }
 

@@ -13,8 +13,7 @@ var (
 	// ErrUnsafeDir is returned by Open for a path that is not a directory, and for a symlink. It is also returned for
 	// a directory of another user, and for one that others may write to.
 	ErrUnsafeDir = errors.New("spool directory is not safe to use (it must be a real directory, owned by this user, mode 0700; a sub-directory of the volume will do)")
-	// ErrTooLong is returned by Append for lines that recovery would refuse to read: one line, or all of them
-	// together, beyond the limits.
+	// ErrTooLong is returned by Append for a line that recovery would refuse to read.
 	ErrTooLong = errors.New("record is too long for the spool")
 	// ErrClosed is returned by every method after Close.
 	ErrClosed = errors.New("spool is closed")

@@ -19,7 +19,11 @@ type limits struct {
 	total int64 // bytes of a file, inflated
 }
 
-var defaultLimits = limits{line: 256 << 20, total: 1 << 30}
+var defaultLimits = limits{line: MaxLine, total: 1 << 30}
+
+// MaxLine is the length of the longest line, in bytes. In quotes a value takes up to twice its bytes, and it may have 256 MiB:
+// the most of DOCKET_MAX_RECORD_BYTES. The rest is for key and headers.
+const MaxLine = 640 << 20
 
 // image is a data file and its meta as on disk. It is built in memory, so that the exact size and checksum are known
 // before the first write.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"docket/internal/fallback"
 	"docket/internal/record/commitnote"
 	"docket/internal/service/config"
 )
@@ -26,6 +28,20 @@ func (n notingPublisher) Publish(_ context.Context, records []*kgo.Record) []err
 		n.stamps <- r.Timestamp
 	}
 	return make([]error, len(records))
+}
+
+// TestSpool_TakesTheLargestRecord: a value of any size that the settings allow finds room in a line, also if each byte of it is
+// escaped.
+func TestSpool_TakesTheLargestRecord(t *testing.T) {
+	t.Parallel()
+	field, _ := reflect.TypeFor[config.Settings]().FieldByName("MaxRecordBytes")
+	most, err := config.ParseSize(field.Tag.Get("max"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if room := fallback.MaxLine - 2*int64(most); room < 100<<20 { // for key and headers, in a read of the client
+		t.Errorf("a line may have %d bytes, and a value %d", fallback.MaxLine, most)
+	}
 }
 
 func TestSpool_TimestampOfRecovery(t *testing.T) {
