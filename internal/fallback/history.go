@@ -80,16 +80,19 @@ func (a *acks) add(i int) {
 func (a *acks) has(i int) bool { return i < a.size() && a.bits[i/64]&(1<<(i%64)) != 0 }
 
 // order returns files in the order in which they should be tried. They are given oldest first. While nothing fails,
-// the order is by age. After failures a coin decides. One side puts files that have not failed first, then the
-// others, the longest untried first. The other side is a random order. With any fixed order some file might never
-// have its turn, because the order falls into step with the windows.
+// the order is by age. After failures a dice decides. Two sides put files that have not failed first, from the oldest or
+// from the newest, then the others, the longest untried first. The third side is a random order. With any fixed order
+// some file might never have its turn, because the order falls into step with the windows.
 func (h *history) order(files []stem) []stem {
 	if len(h.failed) == 0 {
 		return files
 	}
-	if rand.IntN(2) == 0 {
+	switch rand.IntN(3) {
+	case 0:
 		rand.Shuffle(len(files), func(i, j int) { files[i], files[j] = files[j], files[i] })
 		return files
+	case 1:
+		slices.Reverse(files)
 	}
 	slices.SortStableFunc(files, func(a, b stem) int {
 		return cmp.Compare(h.failed[a.text], h.failed[b.text]) // zero if it has not failed

@@ -64,7 +64,7 @@ func Open(cfg Config, fsys FS, logger zerolog.Logger) (*Spool, error) {
 		usage:     newUsage(),
 		toRecover: scanner{fsys: fsys, limit: cfg.ScanLimit},
 		toEvict:   scanner{fsys: fsys, limit: cfg.ScanLimit},
-		history:   newHistory(cfg.ScanLimit),
+		history:   newHistory(32 * cfg.ScanLimit), // of more files than one scan sees
 	}
 	if err := s.open(); err != nil {
 		return nil, fmt.Errorf("open spool %s: %w", cfg.Dir, errors.Join(err, s.letGo()))
