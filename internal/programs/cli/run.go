@@ -150,16 +150,18 @@ func atOnce(env Env) int {
 	return Failed
 }
 
-// UntilSignal is a context for a command that ends with the first signal.
+// UntilSignal is a context for a command that ends with the first signal. After the function that it returns, signals are left to
+// others.
 func UntilSignal(env Env) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
+	ended, left := make(chan struct{}), make(chan struct{})
 	go func() {
+		defer close(left)
 		select {
 		case <-env.Signals:
 			cancel()
 		case <-ended:
 		}
 	}()
-	return ctx, func() { cancel(); close(ended) }
+	return ctx, func() { cancel(); close(ended); <-left }
 }
