@@ -47,16 +47,20 @@ func former(ctx context.Context, s config.Settings) []Result {
 	if len(s.Shards()) == 0 {
 		return nil
 	}
-	cfg, err := app.Kafka(s, "check")
-	if err != nil {
-		return nil // the brokers' check has it
-	}
-	topics, err := kafka.NewReader(cfg)
+	topics, err := newReader(s)
 	if err != nil {
 		return nil // the brokers' check has it
 	}
 	defer topics.Close()
 	return Former(ctx, s, topics)
+}
+
+func newReader(s config.Settings) (*kafka.Reader, error) {
+	cfg, err := app.Kafka(s, "check")
+	if err != nil {
+		return nil, err
+	}
+	return kafka.NewReader(cfg)
 }
 
 // Former checks whether records are unread in the homes of before the shards. Under these names no replayer of a shard reads
@@ -115,11 +119,7 @@ func keys(ctx context.Context, s config.Settings) []Result {
 		return nil
 	}
 	r := report{what: "keys"}
-	cfg, err := app.Kafka(s, "check")
-	if err != nil {
-		return nil // the brokers' check has it
-	}
-	topics, err := kafka.NewReader(cfg)
+	topics, err := newReader(s)
 	if err != nil {
 		return nil // the brokers' check has it
 	}
