@@ -104,8 +104,7 @@ func (a *Assignment) Account() *home.Account { return a.account }
 func (a *Assignment) Leaving() context.Context { return a.leaving }
 
 // Fetch takes the next batch within the limits of SourceConfig and enters it in the account. It waits for the first
-// record. The batch is empty if other partitions took the memory after Ready. Fetch returns ErrLeaving or the context's
-// error if there is no batch.
+// record. It returns ErrLeaving or the context's error if there is no batch.
 func (a *Assignment) Fetch(ctx context.Context) (*home.Batch, error) {
 	if !a.gathered {
 		if err := a.Ready(ctx); err != nil {
@@ -120,14 +119,10 @@ func (a *Assignment) Fetch(ctx context.Context) (*home.Batch, error) {
 	first := time.Time{}
 	records, most, err := a.pop(func() (int, int64) {
 		first = a.since
-		n, most, _ := a.grant(sc.BatchRecords, sc.BatchBytes) // none if others took the memory since the promise
-		return n, most
+		return a.grant(sc.BatchRecords, sc.BatchBytes)
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case len(records) == 0:
-		return a.account.Batch(nil), nil
 	}
 	a.account.Enter(records...)
 	a.paced(len(records), first)
@@ -227,9 +222,14 @@ func (a *Assignment) Take(ctx context.Context, records int, bytes int64, wait ti
 			return nil, err
 		}
 		var freed <-chan struct{}
-		taken, _, err := a.pop(func() (n int, most int64) {
-			n, most, freed = a.grant(records, bytes)
-			return n, most
+		taken, _, err := a.pop(func() (int, int64) {
+			if len(a.queue) == 0 { // dropped since
+				return 0, 0
+			}
+			if freed = a.session.crowded(a); freed != nil {
+				return 0, 0
+			}
+			return a.grant(records, bytes)
 		})
 		if err != nil || len(taken) > 0 {
 			return taken, err

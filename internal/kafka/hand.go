@@ -70,15 +70,10 @@ func (s *session) allowed(own int64) int64 {
 // A partition with nothing in hand may exceed its limit. A record larger than a share may have to wait for records that
 // are held or not due. So one of these at a time is not crowded, whatever is in hand. The caller has a.mu.
 func (s *session) crowded(a *Assignment) <-chan struct{} {
-	s.hand.mu.Lock()
-	defer s.hand.mu.Unlock()
-	return s.waitsFor(a)
-}
-
-// waitsFor is crowded with h.mu.
-func (s *session) waitsFor(a *Assignment) <-chan struct{} {
 	size, buffer := recordBytes(a.queue[0]), s.source.sc.BufferBytes
 	h := &s.hand
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if size <= s.allowed(a.inHand) || a.inHand == 0 && h.bytes+size <= buffer*3/2 {
 		h.leave(a)
 		return nil
@@ -100,17 +95,11 @@ func (s *session) waitsFor(a *Assignment) <-chan struct{} {
 }
 
 // grant returns how many records come next within these limits, at least one, and how many bytes they may take. It
-// counts them in hand. If the next record is crowded there is none, and freed is what crowded returns. The caller has a.mu.
-func (a *Assignment) grant(records int, bytes int64) (n int, most int64, freed <-chan struct{}) {
-	if len(a.queue) == 0 { // dropped since
-		return 0, 0, nil
-	}
+// counts them in hand. The caller has a.mu.
+func (a *Assignment) grant(records int, bytes int64) (n int, most int64) {
 	h := &a.session.hand
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if freed = a.session.waitsFor(a); freed != nil {
-		return 0, 0, freed
-	}
 	most = min(bytes, a.session.allowed(a.inHand))
 	n, _ = fit(a.queue, records, most)
 	if len(h.line) > 0 && h.line[0] == a && h.large == 0 && n > 0 {
@@ -120,7 +109,7 @@ func (a *Assignment) grant(records int, bytes int64) (n int, most int64, freed <
 		a.inHand += recordBytes(r)
 		h.bytes += recordBytes(r)
 	}
-	return n, most, nil
+	return n, most
 }
 
 // detach copies records out of their sets, all into one piece of memory. One record keeps all of its set alive.

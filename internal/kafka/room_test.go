@@ -285,60 +285,6 @@ func TestHand_LargeRecordsTakeTurns(t *testing.T) {
 	})
 }
 
-// TestHand_PromisesTakeNoMemory has partitions that are ready at the same moment. The first of them take their records, and the
-// memory is full then. The others take theirs when it is free again.
-func TestHand_PromisesTakeNoMemory(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		const partitions, buffer, size = 20, 8 << 10, 5 << 10
-		s := lone(SourceConfig{BufferBytes: buffer, BatchBytes: buffer})
-		s.sharing.Store(partitions)
-		var all []*Assignment
-		for p := range int32(partitions) {
-			a := newAssignment(t.Context(), s, "logs", p, "member")
-			defer a.kill()
-			r := sized(0, size)
-			r.Partition = p
-			if err := a.append([]*kgo.Record{r}); err != nil {
-				t.Fatal(err)
-			}
-			if err := a.Ready(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			all = append(all, a)
-		}
-		var taking sync.WaitGroup
-		var taken atomic.Int32
-		for _, a := range all {
-			taking.Go(func() {
-				for {
-					b, err := a.Fetch(t.Context())
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					s.hand.mu.Lock()
-					bytes := s.hand.bytes
-					s.hand.mu.Unlock()
-					if most := int64(buffer*3/2 + size + recordOverhead); bytes > most {
-						t.Errorf("%d bytes are in hand, more than %d", bytes, most)
-					}
-					if len(b.Records()) > 0 {
-						taken.Add(1)
-						time.Sleep(time.Second)
-						a.finishTaken()
-						return
-					}
-				}
-			})
-		}
-		taking.Wait()
-		if taken.Load() != partitions || s.hand.bytes != 0 || len(s.hand.line) != 0 {
-			t.Errorf("%d records were taken, in hand are %d bytes", taken.Load(), s.hand.bytes)
-		}
-	})
-}
-
 // TestHand_EachPartitionGetsRecords has a partition that takes the allowed records and finishes none. Another one
 // with none gets its first records. The first gets more when some of its own are finished.
 func TestHand_EachPartitionGetsRecords(t *testing.T) {
