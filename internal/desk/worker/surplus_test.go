@@ -448,20 +448,6 @@ func (p picky) EnterSurplus(ctx context.Context, portion ledger.Portion, most in
 	return p.Book.EnterSurplus(ctx, portion, most, by)
 }
 
-// TestSurplus_ManyRanges: a desk comes to each range in its turn, however many older ones wait for room.
-func TestSurplus_ManyRanges(t *testing.T) {
-	t.Parallel()
-	f := newFlood(t, 1, nil)
-	f.write("flooder", 4)
-	if err := f.book.OrderSurplus(t.Context(), 1, ledger.Actor{Name: "mara", Why: "now"}); err != nil {
-		t.Fatal(err)
-	}
-	f.duty.book = crowd{f.book, mostRanges}
-	f.turn()
-	f.turn()
-	f.want(4, `"flooder" 1-3 from 4: 3, 3 0 0 entered`)
-}
-
 // crowd has n ranges of clients without room, which are older than those of the book.
 type crowd struct {
 	*ledgermodel.Book

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestUntilSignal_LeavesSignals: what comes after a part of a command is of the next part, such as an editor.
+// TestUntilSignal_LeavesSignals: a signal after one part of a command is for the next part, such as an editor.
 func TestUntilSignal_LeavesSignals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

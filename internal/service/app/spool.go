@@ -89,7 +89,7 @@ func (l *late) Publish(ctx context.Context, records []*kgo.Record) []error {
 	}
 	answers := l.Publisher.Publish(ctx, ours)
 	if len(answers) != len(ours) {
-		return nil // it is not known which
+		return nil // it is not known which were taken, so the file stays
 	}
 	for i, at := range places {
 		errs[at] = answers[i]
