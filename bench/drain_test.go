@@ -237,13 +237,23 @@ const (
 
 // drainOnce drains into the empty table and, where that is wanted, the whole topic a second time.
 func (b *bench) drainOnce(ctx context.Context, t topic) error {
-	if _, err := b.measure(ctx, drainName, func(ctx context.Context) (Run, error) { return b.drained(ctx, load{topic: t}) }); err != nil {
+	if _, err := b.measure(ctx, drainName, func(ctx context.Context) (Run, error) { return b.drainedAndWeighed(ctx, t) }); err != nil {
 		return err
 	}
 	if !b.Does("again") {
 		return nil
 	}
 	return b.deliverAgain(ctx, t)
+}
+
+// drainedAndWeighed drains into the empty table and sees what its rows take on disk.
+func (b *bench) drainedAndWeighed(ctx context.Context, t topic) (Run, error) {
+	run, err := b.drained(ctx, load{topic: t})
+	if err != nil {
+		return run, err
+	}
+	run.OnDisk, err = b.number(ctx, "SELECT sum(pg_total_relation_size(relid))::int8 FROM pg_partition_tree('decision_logs') WHERE isleaf")
+	return run, err
 }
 
 func (b *bench) judgeDrain(counts []int) {
@@ -264,6 +274,7 @@ func (b *bench) judgeDrain(counts []int) {
 	b.judge("drain against one insert a record", Between(drains, b.runs[plainName], Rates), nil, "%.1f", fmt.Sprintf("%d records", plainRecords(b.N)))
 	b.judge("worker CPU, s for a million decisions", Over(drains, Run.WorkerCPU), AtMost(2), "", "start and end of the process included")
 	b.judge("CPU of worker, Postgres and Kafka, s for a million decisions", Over(drains, Run.AllCPU), AtMost(13.5), "", "by the kernel's books of the three")
+	b.judge("bytes on disk a decision, with its indexes", Over(drains, Run.BytesOnDisk), AtMost(1000), "%.0f", "all partitions, after the drain")
 	b.judgeMemory(drains)
 }
 

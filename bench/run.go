@@ -24,6 +24,7 @@ type Run struct {
 
 	Peak, HalfPeak int64 // bytes of memory of the worker at its peak: at the end, and when half was done
 	WAL            int64 // bytes that Postgres logged
+	OnDisk         int64 // bytes of the table after the run, with its indexes; 0 where that was not looked at
 
 	Batches, Probes int64         // batches, and writes in search of bad rows
 	InBatches       time.Duration // from batches in hand to the last of their homes
@@ -49,6 +50,9 @@ func (r Run) WorkerCPU() float64 { return r.Worker.Seconds() / float64(r.counted
 func (r Run) AllCPU() float64 {
 	return (r.Worker + r.Postgres + r.Kafka).Seconds() / float64(r.counted()) * 1e6
 }
+
+// BytesOnDisk is what a decision takes in the table and its indexes.
+func (r Run) BytesOnDisk() float64 { return float64(r.OnDisk) / float64(r.counted()) }
 
 // UploadTime is the mean of how long an uploader waited for its answer, in milliseconds.
 func (r Run) UploadTime() float64 {
