@@ -27,6 +27,9 @@ const Uploader = 10
 // Edited is the version of the step that adds the column edited_audit_id, and the ledger's proof of edits.
 const Edited = 12
 
+// FunctionAgain is the version of the step that makes [Function] again, where there is one.
+const FunctionAgain = 35
+
 // The SQL of that step. All of it runs with the table's schema as search_path.
 var (
 	// Function makes the function decision_logs_make_partitions.

@@ -2,6 +2,7 @@
 -- with it. Whoever calls it need not own the table: a worker that may INSERT is enough, and cannot do more by it than
 -- make days that are wanted anyway. Others may create functions and operators in that schema, and those that fit their
 -- arguments better would be chosen; so it is looked into for the table alone, and left before anything else is called.
+-- It has no backslash: the session of the caller says whether one in a string is an escape.
 CREATE OR REPLACE FUNCTION decision_logs_make_partitions(ahead int) RETURNS SETOF text
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path FROM CURRENT SET lock_timeout = '2s' SET TimeZone = 'UTC' SET DateStyle = 'ISO, YMD'
@@ -48,7 +49,7 @@ BEGIN
          WHERE to_regclass(format('%I.%I', home, 'decision_logs_p' || to_char(today + n, 'YYYYMMDD'))) IS NULL
            AND NOT EXISTS (
                SELECT FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid,
-                      regexp_match(pg_get_expr(c.relpartbound, c.oid), '^FOR VALUES FROM \((.*)\) TO \((.*)\)$') AS bound
+                      regexp_match(pg_get_expr(c.relpartbound, c.oid), '^FOR VALUES FROM [(](.*)[)] TO [(](.*)[)]$') AS bound
                 WHERE inhparent = parent
                   AND (bound[1] = 'MINVALUE' OR trim(BOTH '''' FROM bound[1])::timestamptz < today + n + 1)
                   AND (bound[2] = 'MAXVALUE' OR trim(BOTH '''' FROM bound[2])::timestamptz > today + n))

@@ -139,6 +139,8 @@ func (s *Schema) MigrationStatus(ctx context.Context) ([]Migration, error) {
 				m.Name = "00010_uploaded_by"
 			case migrations.Edited:
 				m.Name = "00012_edited_audit_id"
+			case migrations.FunctionAgain:
+				m.Name = "00035_partitions_function"
 			}
 			all = append(all, m)
 		}
@@ -164,7 +166,8 @@ func (s *Schema) withGoose(ctx context.Context, do func(*goose.Provider) error) 
 			s.stepped(of, migrations.Hash, (*partitioner).hash, (*partitioner).unhash),
 			s.stepped(of, migrations.Unfaithful, (*partitioner).unfaithful, (*partitioner).allFaithful),
 			s.stepped(of, migrations.Uploader, (*partitioner).uploader, (*partitioner).noUploader),
-			s.stepped(of, migrations.Edited, (*partitioner).edited, (*partitioner).unedited)),
+			s.stepped(of, migrations.Edited, (*partitioner).edited, (*partitioner).unedited),
+			s.stepped(of, migrations.FunctionAgain, (*partitioner).functionAgain, (*partitioner).functionStays)),
 		goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
 	if err != nil {
 		return errclass.As(fmt.Errorf("read the migrations: %w", err), errclass.CodeConfig)

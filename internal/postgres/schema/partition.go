@@ -237,6 +237,24 @@ DO $$ BEGIN
 		(SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = 'decision_logs'::regclass));
 END $$`
 
+// functionAgain makes the function as this release has it, where an earlier one made it. Its owner stays, and so do the rights to call it.
+func (p *partitioner) functionAgain(ctx context.Context) error {
+	if _, err := p.conn.Exec(ctx, OwnSchemaSQL); err != nil {
+		return err
+	}
+	return p.locked(ctx, "function of the partitions", func(tx pgx.Tx) error {
+		var there bool
+		if err := tx.QueryRow(ctx, `SELECT to_regprocedure('decision_logs_make_partitions(int)') IS NOT NULL`).Scan(&there); err != nil || !there {
+			return err
+		}
+		_, err := tx.Exec(ctx, migrations.Function)
+		return err
+	})
+}
+
+// functionStays is the way back: earlier releases work with this function as well.
+func (p *partitioner) functionStays(context.Context) error { return nil }
+
 // abandon takes back what was prepared. Rows that the table does not take again stay aside, as those of a trigger that swallows or
 // deletes them. They are an obstacle then.
 func (p *partitioner) abandon(ctx context.Context) error {

@@ -38,7 +38,7 @@ func TestMigrate_DocsCount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	last := max(migrations.Partitions, migrations.Indexes, migrations.Hash, migrations.Unfaithful, migrations.Uploader, migrations.Edited)
+	last := max(migrations.Partitions, migrations.Indexes, migrations.Hash, migrations.Unfaithful, migrations.Uploader, migrations.Edited, migrations.FunctionAgain)
 	files, err := migrations.FS.ReadDir(".")
 	if err != nil {
 		t.Fatal(err)
