@@ -66,7 +66,7 @@ func (s *System) archivedRows(ctx context.Context, lacks []*verify.Decision, ev 
 		told("archived payloads that jsonb cannot hold: their exact bytes are not compared")
 	}
 	for _, g := range gaps {
-		if g.Forgotten || s.standby { // of a standby nothing counts as lost
+		if g.Forgotten || s.standby() { // of a standby nothing counts as lost
 			told(g.String())
 			continue
 		}

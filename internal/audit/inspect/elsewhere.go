@@ -73,13 +73,13 @@ func cached(s config.Settings, shared *claims.Once) (*cache.Cache, error) {
 }
 
 // Looking makes a lookup by id.
-func Looking(s config.Settings, db *store.Store, sight Sight) *lookup.Look {
+func Looking(s config.Settings, st *store.Store, sight Sight) *lookup.Look {
 	spools := sight.Spools
 	if len(spools) == 0 {
 		spools = lookup.Spools(s.SpoolDir)
 	}
 	return &lookup.Look{
-		Settings: s, Rows: historydb.NewReader(db.DB).ByID, Book: ledgerdb.New(db.DB), Standby: db.Standby, Spools: spools, Shelf: sight.Shelf, Archived: historydb.NewReader(db.DB).MayBeArchived, Noted: historydb.NewReader(db.DB).LettersNoted, Days: sight.days(s, db), Limits: sight.Limits, Hint: hint, Quiet: sight.Quiet,
+		Settings: s, Rows: historydb.NewReader(st.DB).ByID, Book: ledgerdb.New(st.DB), Standby: db.WatchStandby, Spools: spools, Shelf: sight.Shelf, Archived: historydb.NewReader(st.DB).MayBeArchived, Noted: historydb.NewReader(st.DB).LettersNoted, Days: sight.days(s, st), Limits: sight.Limits, Hint: hint, Quiet: sight.Quiet,
 		Topics: func() (lookup.Topics, func(), error) {
 			if sight.Topics != nil {
 				return sight.Topics, func() {}, nil

@@ -132,6 +132,7 @@ func (s *System) Find(ctx context.Context, q Query, since time.Time) (*Whereabou
 	w := &Whereabouts{At: time.Now()}
 	var places []verify.Place
 	var rows []verify.Row
+	ctx = s.watched(ctx)
 	var err error
 	if q.ID != "" || s.ours(q.Topic) {
 		places, rows, err = s.places(ctx, w, q, since)
@@ -156,7 +157,7 @@ func (s *System) Find(ctx context.Context, q Query, since time.Time) (*Whereabou
 	if err := s.archived(ctx, w, q); err != nil {
 		return nil, err
 	}
-	if w.Standby = s.standby; w.Standby && !slices.ContainsFunc(w.Unlooked, func(of string) bool { return strings.HasSuffix(of, lookup.StandbyBehind) }) {
+	if w.Standby = s.standby(); w.Standby && !slices.ContainsFunc(w.Unlooked, func(of string) bool { return strings.HasSuffix(of, lookup.StandbyBehind) }) {
 		w.Unlooked = append(w.Unlooked, behind)
 	}
 	w.settle()
@@ -502,7 +503,7 @@ func saw(ev *verify.Evidence, dir string) bool {
 // looked lists the searched places.
 func (s *System) looked(ev *verify.Evidence, r Record, from time.Time) []string {
 	var all []string
-	if !r.Gone && !r.Ahead && !s.standby {
+	if !r.Gone && !r.Ahead && !s.standby() {
 		all = append(all, "the table, by decision_id and ts")
 	}
 	for _, t := range s.topics() {

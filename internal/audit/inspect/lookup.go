@@ -35,15 +35,17 @@ func (s *System) lookUp(ctx context.Context, ds []*verify.Decision, each func(d 
 	for _, f := range found {
 		each(ds[f.N], rowOf(f), f.Equal)
 	}
-	return s.askStandby(ctx)
+	return nil
 }
 
-// askStandby notes it if the database is a standby: from then on nothing that it lacks is proof.
-func (s *System) askStandby(ctx context.Context) error {
-	is, err := s.db.Standby(ctx)
-	s.standby = s.standby || is
-	return err
+// watched returns the context for all questions to the database. If one of them goes to a standby, nothing that it lacks is proof.
+func (s *System) watched(ctx context.Context) context.Context {
+	ctx, s.asked = db.WatchStandby(ctx)
+	return ctx
 }
+
+// standby reports whether one of these questions went to a standby.
+func (s *System) standby() bool { return s.asked != nil && s.asked() }
 
 // behind says that the table and the ledger of a standby were asked.
 const behind = "the rows of decision_logs and the ledger: " + lookup.StandbyBehind

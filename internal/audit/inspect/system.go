@@ -35,8 +35,8 @@ type System struct {
 	say      func(string)
 	// elsewhere looks for an id in every home.
 	elsewhere func(ctx context.Context, id string) (lookup.Answer, error)
-	days      *cold.Days // nil: none are read here
-	standby   bool       // a standby was asked, which may lack what the primary has
+	days      *cold.Days  // nil: none are read here
+	asked     func() bool // a standby was asked, which may lack what the primary has; nil: nothing was
 }
 
 // Options are not in the settings.

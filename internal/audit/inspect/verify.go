@@ -77,6 +77,7 @@ func (s *System) Verify(ctx context.Context, scope Scope) (*Result, error) {
 	if scope.From != nil {
 		since = time.Time{}
 	}
+	ctx = s.watched(ctx)
 	ev, err := s.lookWithin(ctx, since, scope.MostForwarded)
 	if err != nil {
 		return nil, err
@@ -85,10 +86,7 @@ func (s *System) Verify(ctx context.Context, scope Scope) (*Result, error) {
 	if ev.Books, err = s.books(ctx, ev, since); err != nil {
 		return nil, err
 	}
-	if err := s.askStandby(ctx); err != nil {
-		return nil, err
-	}
-	ev.Standby = s.standby
+	ev.Standby = s.standby()
 	if ev.Metrics, err = metrics(ctx, scope.Metrics); err != nil {
 		return nil, err
 	}
@@ -370,10 +368,11 @@ func (s *System) rows(ctx context.Context, truth *verify.Truth, ev *verify.Evide
 	flush := func() error {
 		has = make(map[*verify.Decision]bool, len(sought))
 		err := s.lookUp(ctx, sought, add)
-		if ev.Standby = ev.Standby || s.standby; err == nil {
+		if err == nil {
 			lacks := slices.DeleteFunc(slices.Clone(sought), func(d *verify.Decision) bool { return has[d] || d.Code != "" })
 			err = s.archivedRows(ctx, lacks, ev, add, missed)
 		}
+		ev.Standby = ev.Standby || s.standby()
 		sought = sought[:0]
 		return err
 	}

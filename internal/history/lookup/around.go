@@ -47,11 +47,12 @@ func (l *Look) Around(ctx context.Context, id string) (Answer, bool) {
 	defer cancel()
 	s.readSpools(within, limits)
 	s.tellSpools(known.Spools)
-	s.surplus(ctx)
+	asking := s.watched(ctx)
+	s.surplus(asking)
 	if !known.Slow && slices.ContainsFunc(s.ranges, func(r ledger.Surplus) bool { return r.Open() > 0 }) {
 		return Answer{}, false
 	}
-	switch ledger := s.letters(ctx); {
+	switch ledger := s.letters(asking); {
 	case !waits:
 		s.quiet(ledger, known)
 	case !ledger: // its topics would be searched from their start
@@ -62,7 +63,7 @@ func (l *Look) Around(ctx context.Context, id string) (Answer, bool) {
 		}
 	}
 	s.archives(ctx, limits)
-	s.rows(ctx)
+	s.rows(asking)
 	limits.Within = min(limits.Within, aroundDays)
 	s.days(ctx, limits)
 	return s.done()[0], true

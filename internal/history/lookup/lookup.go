@@ -66,8 +66,9 @@ type Look struct {
 	// Rows returns the decisions with an id, oldest first.
 	Rows func(ctx context.Context, id string) ([]reader.Decision, error)
 	Book Book
-	// Standby says whether the database of Rows and Book is a standby, which may lack what the primary has; nil: it is none.
-	Standby func(ctx context.Context) (bool, error)
+	// Standby returns a context for questions to Rows and Book. Afterwards asked says whether one of them went to a standby, which may
+	// lack what the primary has. nil: the database is none.
+	Standby func(ctx context.Context) (asking context.Context, asked func() bool)
 	// Topics opens Kafka; nil: this program does not read it. let closes it.
 	Topics func() (topics Topics, let func(), err error)
 	// Quiet says what is known of the topics without a question to them; nil: nothing. It must not wait.
@@ -187,11 +188,12 @@ func (l *Look) all(ctx context.Context, ids []string) (answers []Answer, read in
 	topics, let := s.open()
 	defer let()
 	s.begin(within, topics, limits)
-	s.surplus(ctx)
-	letters := s.letters(ctx)
+	asking := s.watched(ctx)
+	s.surplus(asking)
+	letters := s.letters(asking)
 	s.scan(within, topics, letters, limits)
 	s.archives(ctx, limits)
-	s.rows(ctx)
+	s.rows(asking)
 	s.days(ctx, limits)
 	for _, a := range s.answers {
 		a.Whole = true
@@ -214,7 +216,8 @@ type search struct {
 	// ranges are those that desks left in Kafka. They are read before the ledger, so letters that enter meanwhile are
 	// found there.
 	ranges []ledger.Surplus
-	more   bool // there are more than those in ranges
+	more   bool        // there are more than those in ranges
+	asked  func() bool // a standby was asked; nil: none is
 	spools []spoolRead
 	// archived are decisions of archived days.
 	archived []reader.Decision
@@ -334,11 +337,8 @@ func (s *search) rows(ctx context.Context) {
 	for _, g := range gaps {
 		s.lack(Gap{Name: g.Name, Why: g.Why, Rows: true})
 	}
-	standby, err := s.standby(ctx)
 	switch {
-	case err != nil:
-		s.lack(Gap{Name: name, Why: s.told(err), Rows: true})
-	case standby:
+	case s.standby():
 		s.lack(Gap{Name: name, Why: StandbyBehind, Rows: true})
 	case len(gaps) == 0:
 		s.looked(name, "")

@@ -85,7 +85,7 @@ func Open(cfg Config, logger zerolog.Logger) (*DB, error) {
 	if err := db.where.read(cfg.URL); err != nil {
 		return nil, errclass.As(err, errclass.CodeConfig)
 	}
-	pc.BeforeConnect = db.where.before
+	pc.BeforeConnect, pc.PrepareConn = db.where.before, askStandby
 	if db.timeout <= 0 {
 		db.timeout = defaultStoreTimeout
 	}

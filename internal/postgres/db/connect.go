@@ -49,17 +49,6 @@ func (db *DB) connect(ctx context.Context, fresh bool) (pg *pgconn.PgConn, relea
 	return nil, nil, err
 }
 
-// Standby reports whether the server is a standby, which may lack what the primary has. A pool that takes a node without
-// writes has one if no host of the URL is the primary.
-func (db *DB) Standby(ctx context.Context) (is bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, db.timeout)
-	defer cancel()
-	if err := db.pool.QueryRow(ctx, standbySQL).Scan(&is); err != nil {
-		return false, db.Clean("ask whether the server is a standby", err)
-	}
-	return is, nil
-}
-
 // HangUp says goodbye to the server without waiting long for it.
 func HangUp(ctx context.Context, pg *pgconn.PgConn) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)

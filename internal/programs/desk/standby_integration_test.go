@@ -4,7 +4,9 @@ package desk
 
 import (
 	"context"
+	"errors"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +18,8 @@ import (
 
 	"docket/internal/audit/inspect"
 	"docket/internal/desk/api"
+	"docket/internal/history/lookup"
+	"docket/internal/history/reader"
 	"docket/internal/postgres/db"
 	"docket/internal/postgres/schema"
 	"docket/internal/postgres/store"
@@ -151,6 +155,26 @@ func TestStandby_IsBehind(t *testing.T) {
 	}
 	if text, _ := where(standby, "none"); !strings.Contains(text, "not known") || !strings.Contains(text, says) {
 		t.Errorf("standby, an id that nothing has:\n%s", text)
+	}
+
+	// It is promoted right after it was asked.
+	reading, err := store.Open(db.Config{URL: standby, StoreTimeout: time.Minute, ReadOnly: true}, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(reading.Close)
+	look := inspect.Looking(of(standby), reading, inspect.Sight{})
+	rows := look.Rows
+	look.Rows = func(ctx context.Context, id string) ([]reader.Decision, error) {
+		all, err := rows(ctx, id)
+		return all, errors.Join(err, pair.Promote(t.Context()))
+	}
+	a := look.Find(t.Context(), "behind")
+	if len(a.Rows) > 0 || !slices.ContainsFunc(a.NotLooked, func(g lookup.Gap) bool { return g.Rows && g.Why == says }) {
+		t.Errorf("a standby that was promoted afterwards: %d rows, not searched: %v", len(a.Rows), a.NotLooked)
+	}
+	if a := inspect.Looking(of(standby), reading, inspect.Sight{}).Find(t.Context(), "there"); len(a.Rows) != 1 || slices.ContainsFunc(a.NotLooked, func(g lookup.Gap) bool { return g.Rows }) {
+		t.Errorf("the server as a primary: %d rows, not searched: %v", len(a.Rows), a.NotLooked)
 	}
 }
 
