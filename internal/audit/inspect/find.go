@@ -117,6 +117,8 @@ type Forwarded struct {
 	Letter *Letter
 	// Left is the range of a dead letter that a desk read and left in Kafka; nil: none.
 	Left *ledger.Surplus
+	// Unasked says that there is neither, and that not all of the ledger was read.
+	Unasked bool
 }
 
 // Letter describes a dead letter in the ledger.
@@ -130,9 +132,9 @@ type Letter struct {
 // does: for a decision without a row, and for a record that the source no longer has.
 func (s *System) Find(ctx context.Context, q Query, since time.Time) (*Whereabouts, error) {
 	w := &Whereabouts{At: time.Now()}
+	ctx = s.watched(ctx)
 	var places []verify.Place
 	var rows []verify.Row
-	ctx = s.watched(ctx)
 	var err error
 	if q.ID != "" || s.ours(q.Topic) {
 		places, rows, err = s.places(ctx, w, q, since)
@@ -152,7 +154,7 @@ func (s *System) Find(ctx context.Context, q Query, since time.Time) (*Whereabou
 		w.Records = append(w.Records, r)
 	}
 	if len(w.Records) > 0 {
-		s.letters(ctx, w)
+		w.letters(ctx, ledgerdb.New(s.db.DB))
 	}
 	if err := s.archived(ctx, w, q); err != nil {
 		return nil, err
@@ -270,35 +272,6 @@ func (d *Decision) add(a *lookup.Answer) {
 func (d *Decision) housed() bool {
 	return slices.ContainsFunc(d.Rows, func(r Row) bool { return r.Equal }) ||
 		slices.ContainsFunc(d.Forwarded, func(f Forwarded) bool { return f.Home != home.Parked || !f.Settled })
-}
-
-// letters asks the ledger for the dead letters that were found. A missing ledger, or a role that may not read it, is
-// not an error, because the places are known without it.
-func (s *System) letters(ctx context.Context, w *Whereabouts) {
-	ranges, err := ledgerdb.New(s.db.DB).Surplus(ctx, true, 0, mostRanges) // before the ledger, so letters that enter meanwhile are found there
-	if err != nil {
-		ranges = nil
-	}
-	for i := range w.Records {
-		for j := range w.Records[i].Decisions {
-			d := &w.Records[i].Decisions[j]
-			for k := range d.Forwarded {
-				f := &d.Forwarded[k]
-				if f.Entry == "" {
-					continue
-				}
-				if e, err := ledgerdb.New(s.db.DB).Show(ctx, f.Entry); err == nil {
-					f.Letter = &Letter{State: e.State, By: e.ChangedBy, Why: e.Why}
-					continue
-				}
-				for n := range ranges {
-					if ranges[n].Has(f.Found, f.At.Partition, f.At.Offset, f.Client, f.AnyClient) {
-						f.Left = &ranges[n]
-					}
-				}
-			}
-		}
-	}
 }
 
 // places returns the source records of a query, and the rows that led there.

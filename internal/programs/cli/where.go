@@ -282,6 +282,9 @@ func (t *teller) forwarded(d *inspect.Decision, f *inspect.Forwarded) bool {
 
 const again = "Nothing happens by itself: fix the cause, then produce the value to the source topic again."
 
+// unasked is about a dead letter of which it is not known whether a desk has it.
+const unasked = "Whether a desk has it is not known, as its ledger was not read completely. If none has it, fix the cause, then produce the value to the source topic again."
+
 // next says what can be done about a dead letter: by the ledger where it has it.
 func next(f *inspect.Forwarded) string {
 	switch {
@@ -289,6 +292,8 @@ func next(f *inspect.Forwarded) string {
 		return fmt.Sprintf("It is in archive %s and not in the ledger, as its client brought too many: `docket restore --dead-letters` enters it.", plain(f.Left.ArchivedIn))
 	case f.Letter == nil && f.Left != nil:
 		return "It is not in the ledger, as its client brought too many: a desk enters it later; `docket dlq surplus` lists such."
+	case f.Letter == nil && f.Unasked:
+		return unasked
 	case f.Letter == nil:
 		return again
 	}

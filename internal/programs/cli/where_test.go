@@ -50,12 +50,17 @@ func TestWhereIs_SaysWhatFollows(t *testing.T) {
 		of.Decisions[0].Forwarded[0].Left = &r
 		return of
 	}
+	unasked := func(of inspect.Record) inspect.Record {
+		of.Decisions[0].Forwarded[0].Unasked = true
+		return of
+	}
 	for name, c := range map[string]struct {
 		record inspect.Record
 		code   int
 		says   string
 	}{
 		"dead, no ledger":    {dead("data", nil), Done, "Nothing happens by itself: fix the cause, then produce the value to the source topic again."},
+		"dead, not known":    {unasked(dead("data", nil)), Done, "Whether a desk has it is not known, as its ledger was not read completely. If none has it, fix the cause, then produce the value to the source topic again."},
 		"dead and PENDING":   {dead("data", &inspect.Letter{State: ledger.Pending}), Done, "It is PENDING in the ledger: fix the cause, then `docket dlq retry a1a1a1a1a1a1`; `docket dlq show a1a1a1a1a1a1` explains it."},
 		"left in Kafka":      {left(ledger.Surplus{State: ledger.SurplusOpen}), Done, "It is not in the ledger, as its client brought too many: a desk enters it later; `docket dlq surplus` lists such."},
 		"left, and archived": {left(ledger.Surplus{State: ledger.SurplusArchived, ArchivedIn: "dead_letters-1"}), Done, "It is in archive dead_letters-1 and not in the ledger, as its client brought too many: `docket restore --dead-letters` enters it."},
