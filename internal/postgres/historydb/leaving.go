@@ -20,6 +20,9 @@ import (
 // decisionsTable is the name of the table in statements. [in] replaces it.
 const decisionsTable = "decision_logs"
 
+// tableRows names the rows of the table as a place.
+const tableRows = "the rows of " + decisionsTable
+
 // in returns a statement about another table with the same columns. The name is quoted.
 func in(name, sql string) string {
 	return strings.ReplaceAll(sql, " "+decisionsTable+" ", " "+name+" ")
@@ -41,14 +44,20 @@ func (s source) place() string {
 
 // layout is which tables have decisions at a moment.
 type layout struct {
-	parts string // the partitions
-	days  []source
+	parts  string // the partitions
+	hidden bool   // a policy may keep rows of the table from this role
+	days   []source
 }
 
 // layoutSQL names the partitions and the days that were taken out. A policy on rows of the table is none on those of such a day.
+// A role sees all rows if one of its policies lets it see all, and if none restricts that.
 // The range of names is what the expression begins with: without it each question reads all of pg_class.
 const layoutSQL = `
 SELECT coalesce((SELECT md5(string_agg(inhrelid::text, ' ' ORDER BY inhrelid)) FROM pg_inherits WHERE inhparent = t.oid), ''),
+       row_security_active(t.oid) AND coalesce((
+         SELECT bool_or(NOT p.polpermissive AND NOT w.whole) OR NOT bool_or(p.polpermissive AND w.whole)
+           FROM pg_policy p CROSS JOIN LATERAL (SELECT coalesce(pg_get_expr(p.polqual, p.polrelid) = 'true', NOT p.polpermissive) AS whole) w
+          WHERE p.polrelid = t.oid AND p.polcmd IN ('r', '*') AND (p.polroles = '{0}' OR EXISTS (SELECT FROM unnest(p.polroles) AS r WHERE pg_has_role(r, 'USAGE')))), true),
        coalesce(l.names, '{}'), coalesce(l.days, '{}'), coalesce(l.readable, '{}')
   FROM pg_class t CROSS JOIN LATERAL (
        SELECT array_agg(c.oid::regclass::text ORDER BY c.relname) AS names,
@@ -76,7 +85,7 @@ func layoutOf(rows pgx.Rows, err error) (l layout, _ error) {
 		var names []string
 		var days []time.Time
 		var readable []bool
-		if err := rows.Scan(&l.parts, &names, &days, &readable); err != nil {
+		if err := rows.Scan(&l.parts, &l.hidden, &names, &days, &readable); err != nil {
 			return l, err
 		}
 		for i, name := range names {
@@ -94,12 +103,15 @@ func layoutOf(rows pgx.Rows, err error) (l layout, _ error) {
 // mostLayouts limits how often a question is asked because the tables changed meanwhile.
 const mostLayouts = 4
 
+// errHidden says that an answer may lack rows which are there.
+var errHidden = errors.New("row-level security binds this role, and may hide rows from it: ask with a role that it does not bind")
+
 // errMoving says that rows may have moved from one table to another while these were read.
 var errMoving = errors.New("days are being archived just now; ask again")
 
 // whole asks the table, and then each day that was taken out and has times of a range. Rows move in that order. A statement also
 // misses rows that change their table while it is planned. So all is asked again if the tables are others afterwards. missed is a
-// [reader.PartialError] of the days that could not be read, or nil.
+// [reader.PartialError] of what could not be read, or nil.
 func (r *Reader) whole(ctx context.Context, of span, begin func(tables int), ask func(s source) error) (missed, err error) {
 	if err := r.db.Usable(); err != nil {
 		return nil, err
@@ -115,6 +127,9 @@ func (r *Reader) whole(ctx context.Context, of span, begin func(tables int), ask
 		if err = ask(source{name: decisionsTable}); err == nil {
 			for _, s := range days {
 				parts.Miss(s.place(), asked(s, ask))
+			}
+			if before.hidden {
+				parts.Miss(tableRows, errHidden)
 			}
 		}
 		if ctx.Err() != nil {
@@ -157,7 +172,9 @@ func (l layout) of(of span) (days []source) {
 	return days
 }
 
-func (l layout) same(o layout) bool { return l.parts == o.parts && slices.Equal(l.days, o.days) }
+func (l layout) same(o layout) bool {
+	return l.parts == o.parts && l.hidden == o.hidden && slices.Equal(l.days, o.days)
+}
 
 // touches reports whether both have times in common. A zero time is open.
 func (s span) touches(o span) bool {

@@ -138,7 +138,7 @@ func (r *Reader) ByID(ctx context.Context, id string) ([]reader.Decision, error)
 	var parts reader.Parts
 	if all = inTime(all); len(all) > mostOfID {
 		all = all[:mostOfID]
-		parts.Miss("the rows of "+decisionsTable, errMany)
+		parts.Miss(tableRows, errMany)
 	}
 	if err := parts.Pass(missed); err != nil {
 		return nil, err

@@ -28,7 +28,7 @@ func (s *steady) read(answers pgx.BatchResults, of wanted) (err error) {
 	return err
 }
 
-// whole reports whether the statement saw all days: no day was being archived, and none was taken out meanwhile.
+// whole reports whether the statement saw all rows: no day was being archived, none was taken out meanwhile, and no policy hides rows.
 func (s *steady) whole() bool {
-	return len(s.before.days) == 0 && s.before.same(s.after)
+	return len(s.before.days) == 0 && !s.before.hidden && s.before.same(s.after)
 }

@@ -205,6 +205,7 @@ func lately(call frame.Call, paths bool) frame.Completion {
 		const day = 24 * time.Hour
 		from := call.Now().Truncate(time.Hour).Add(-day)
 		lines, err := call.Sys.Decisions.Stats(ctx, reader.StatsQuery{Since: from, Step: time.Hour, ByPath: paths})
+		err = new(reader.Parts).Pass(err) // names of a part are better than none
 		var out []string
 		for _, r := range rated(lines) {
 			if r.name != "" && r.name != reader.OtherPaths {
