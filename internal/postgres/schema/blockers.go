@@ -50,6 +50,8 @@ func (s *sessions) watch(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var done sync.WaitGroup
 	done.Go(func() {
+		look := lookout{of: s}
+		defer look.hangUp(ctx)
 		ticks := time.NewTicker(blockersEvery)
 		defer ticks.Stop()
 		for told := (time.Time{}); ; {
@@ -61,7 +63,7 @@ func (s *sessions) watch(ctx context.Context) (stop func()) {
 			if time.Since(told) < blockersAgain {
 				continue
 			}
-			if by, err := s.blockers(ctx); err == nil && len(by) > 0 { // a role that cannot look migrates all the same
+			if by, err := look.blockers(ctx); err == nil && len(by) > 0 { // a role that cannot look migrates all the same
 				told = time.Now()
 				s.db.Logger().Warn().Strs("by", by).Str("hint", "wait until these sessions end their transactions, or end them: SELECT pg_terminate_backend(...)").
 					Msg("migration blocked")
@@ -71,27 +73,46 @@ func (s *sessions) watch(ctx context.Context) (stop func()) {
 	return func() { cancel(); done.Wait() }
 }
 
-// blockers looks on a connection of its own, as the others wait.
-func (s *sessions) blockers(ctx context.Context) (by []string, err error) {
-	s.mu.Lock()
-	pids := append([]int32{}, s.pids...)
-	s.mu.Unlock()
+// lookout looks for sessions that block those of a migration. It has a connection of its own, as the others wait. It connects for its
+// first look, and again after one that failed.
+type lookout struct {
+	of   *sessions
+	conn *pgx.Conn
+}
+
+// blockers are the sessions that the migration waits for.
+func (l *lookout) blockers(ctx context.Context) (by []string, err error) {
+	l.of.mu.Lock()
+	pids := append([]int32{}, l.of.pids...)
+	l.of.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, blockersLimit)
 	defer cancel()
-	conn, err := pgx.ConnectConfig(ctx, s.db.ConnConfig())
+	if l.conn == nil {
+		if l.conn, err = pgx.ConnectConfig(ctx, l.of.db.ConnConfig()); err != nil {
+			return nil, err
+		}
+	}
+	rows, err := l.conn.Query(ctx, blockersSQL, pids)
+	if err == nil {
+		by, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (string, error) {
+			var pid int32
+			var program string
+			var begun *time.Time
+			err := row.Scan(&pid, &program, &begun)
+			return db.SessionName(pid, program, begun), err
+		})
+	}
 	if err != nil {
+		l.hangUp(ctx)
 		return nil, err
 	}
-	defer db.HangUp(ctx, conn.PgConn())
-	rows, err := conn.Query(ctx, blockersSQL, pids)
-	if err != nil {
-		return nil, err
+	return by, nil
+}
+
+// hangUp closes the connection, if there is one.
+func (l *lookout) hangUp(ctx context.Context) {
+	if l.conn != nil {
+		db.HangUp(ctx, l.conn.PgConn())
+		l.conn = nil
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (string, error) {
-		var pid int32
-		var program string
-		var begun *time.Time
-		err := row.Scan(&pid, &program, &begun)
-		return db.SessionName(pid, program, begun), err
-	})
 }

@@ -38,3 +38,18 @@ func (s *Schema) MigrateTo(ctx context.Context, version int64) error {
 		return err
 	})
 }
+
+// Lookout looks for sessions that block a migration, on one connection.
+type Lookout struct{ lookout }
+
+// NewLookout is that of a migration which waits with no session yet.
+func NewLookout(d *db.DB) *Lookout { return &Lookout{lookout{of: &sessions{db: d}}} }
+
+// Look looks once.
+func (l *Lookout) Look(ctx context.Context) error {
+	_, err := l.blockers(ctx)
+	return err
+}
+
+// Close closes the connection.
+func (l *Lookout) Close(ctx context.Context) { l.hangUp(ctx) }
