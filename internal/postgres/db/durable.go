@@ -73,3 +73,9 @@ func Confirm(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, ConfirmSQL)
 	return err
 }
+
+// ReadCommitted runs do in a transaction in which each statement sees what was committed before it, whatever the database or the role
+// has by default. A statement alone has their default: where that is serializable, it fails with 40001 because others write.
+func (db *DB) ReadCommitted(ctx context.Context, do func(pgx.Tx) error) error {
+	return pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, do)
+}

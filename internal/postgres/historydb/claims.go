@@ -37,7 +37,9 @@ func (c *Claims) Begin(ctx context.Context, key string, p claims.Priority, lease
 	if err := c.db.Usable(); err != nil {
 		return 0, err
 	}
-	err = c.db.Pool().QueryRow(ctx, beginClaimSQL, key, p == claims.High, lease).Scan(&version)
+	err = c.db.ReadCommitted(ctx, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, beginClaimSQL, key, p == claims.High, lease).Scan(&version)
+	})
 	if errors.Is(err, pgx.ErrNoRows) { // another claim holds
 		return 0, nil
 	}
@@ -48,22 +50,33 @@ func (c *Claims) Begin(ctx context.Context, key string, p claims.Priority, lease
 }
 
 // Keep implements [claims.Port].
-func (c *Claims) Keep(ctx context.Context, key string, version int64, lease time.Duration) (bool, error) {
-	tag, err := c.db.Pool().Exec(ctx, keepClaimSQL, key, version, lease)
+func (c *Claims) Keep(ctx context.Context, key string, version int64, lease time.Duration) (kept bool, err error) {
+	err = c.db.ReadCommitted(ctx, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, keepClaimSQL, key, version, lease)
+		kept = tag.RowsAffected() == 1
+		return err
+	})
 	if err != nil {
 		return false, c.db.Clean("keep a claim", err)
 	}
-	return tag.RowsAffected() == 1, nil
+	return kept, nil
 }
 
 // End implements [claims.Port]. It also removes rows of claims that were over a day ago.
-func (c *Claims) End(ctx context.Context, key string, version int64) (bool, error) {
-	tag, err := c.db.Pool().Exec(ctx, endClaimSQL, key, version)
-	if err == nil {
-		_, err = c.db.Pool().Exec(ctx, oldClaimsSQL)
+func (c *Claims) End(ctx context.Context, key string, version int64) (ended bool, err error) {
+	err = c.db.ReadCommitted(ctx, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, endClaimSQL, key, version)
+		ended = tag.RowsAffected() == 1
+		return err
+	})
+	if err == nil { // in a transaction of its own, as rows of others have their locks meanwhile
+		err = c.db.ReadCommitted(ctx, func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, oldClaimsSQL)
+			return err
+		})
 	}
 	if err != nil {
 		return false, c.db.Clean("end a claim", err)
 	}
-	return tag.RowsAffected() == 1, nil
+	return ended, nil
 }

@@ -33,13 +33,17 @@ func (s *States) Flips(ctx context.Context, q state.FlipQuery) ([]state.Flip, st
 func (s *States) Denials(ctx context.Context, limit int) ([]state.Denial, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.db.Timeout())
 	defer cancel()
-	rows, err := s.db.Pool().Query(ctx, denialsSQL, limit)
-	if err != nil {
-		return nil, s.db.Noted("read first denials", err)
-	}
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d state.Denial, err error) {
-		err = row.Scan(&d.Path, &d.Time, &d.ID, &d.StoredAt)
-		return d, err
+	var all []state.Denial
+	err := s.db.ReadCommitted(ctx, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, denialsSQL, limit)
+		if err != nil {
+			return err
+		}
+		all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (d state.Denial, err error) {
+			err = row.Scan(&d.Path, &d.Time, &d.ID, &d.StoredAt)
+			return d, err
+		})
+		return err
 	})
 	return all, s.db.Noted("read first denials", err)
 }
@@ -48,7 +52,10 @@ func (s *States) Denials(ctx context.Context, limit int) ([]state.Denial, error)
 func (s *States) ToldDenials(ctx context.Context, paths []string) error {
 	ctx, cancel := context.WithTimeout(ctx, s.db.Timeout())
 	defer cancel()
-	_, err := s.db.Pool().Exec(ctx, toldDenialsSQL, paths)
+	err := s.db.ReadCommitted(ctx, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, toldDenialsSQL, paths)
+		return err
+	})
 	return s.db.Noted("note first denials", err)
 }
 
@@ -57,22 +64,28 @@ func (s *States) ToldDenials(ctx context.Context, paths []string) error {
 func (s *States) Revisions(ctx context.Context, least int64, limit int) ([]state.Comparison, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.db.Timeout())
 	defer cancel()
-	rows, err := s.db.Pool().Query(ctx, revisionsSQL, least, limit)
-	if err != nil {
-		return nil, s.db.Noted("compare revisions", err)
-	}
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c state.Comparison, err error) {
-		var revision *string
-		var first, last *time.Time
-		var allowed, denied *int64
-		err = row.Scan(&c.Path, &c.Revision, &c.First, &c.Last, &c.Allowed, &c.Denied, &c.Judged.Allowed, &c.Judged.Denied, &revision, &first, &last, &allowed, &denied)
-		c.Judged.PathRevision = c.PathRevision
-		if err == nil && revision != nil {
-			c.Before = &state.Rate{PathRevision: state.PathRevision{Path: c.Path, Revision: *revision}, First: *first, Last: *last, Allowed: *allowed, Denied: *denied}
+	var all []state.Comparison
+	err := s.db.ReadCommitted(ctx, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, revisionsSQL, least, limit)
+		if err != nil {
+			return err
 		}
-		return c, err
+		all, err = pgx.CollectRows(rows, scanComparison)
+		return err
 	})
 	return all, s.db.Noted("compare revisions", err)
+}
+
+func scanComparison(row pgx.CollectableRow) (c state.Comparison, err error) {
+	var revision *string
+	var first, last *time.Time
+	var allowed, denied *int64
+	err = row.Scan(&c.Path, &c.Revision, &c.First, &c.Last, &c.Allowed, &c.Denied, &c.Judged.Allowed, &c.Judged.Denied, &revision, &first, &last, &allowed, &denied)
+	c.Judged.PathRevision = c.PathRevision
+	if err == nil && revision != nil {
+		c.Before = &state.Rate{PathRevision: state.PathRevision{Path: c.Path, Revision: *revision}, First: *first, Last: *last, Allowed: *allowed, Denied: *denied}
+	}
+	return c, err
 }
 
 // JudgedRevisions notes judgements.
@@ -83,6 +96,9 @@ func (s *States) JudgedRevisions(ctx context.Context, all []state.Judgement) err
 	for i, j := range all {
 		paths[i], revisions[i], allowed[i], denied[i], told[i] = j.Path, j.Revision, j.Allowed, j.Denied, j.Told
 	}
-	_, err := s.db.Pool().Exec(ctx, judgedSQL, paths, revisions, allowed, denied, told)
+	err := s.db.ReadCommitted(ctx, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, judgedSQL, paths, revisions, allowed, denied, told)
+		return err
+	})
 	return s.db.Noted("note revisions", err)
 }

@@ -233,6 +233,8 @@ func (s *States) Trim(ctx context.Context, idle, keep time.Duration) (int64, err
 	ctx, cancel := context.WithTimeout(ctx, stateStatement)
 	defer cancel()
 	var gone int64
-	err := s.db.Pool().QueryRow(ctx, trimStatesSQL, idle, keep, trimPortion).Scan(&gone)
+	err := s.db.ReadCommitted(ctx, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, trimStatesSQL, idle, keep, trimPortion).Scan(&gone)
+	})
 	return gone, s.db.Noted("remove idle states", err)
 }

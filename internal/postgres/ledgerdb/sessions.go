@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"docket/internal/desk/console/session"
 	"docket/internal/postgres/db"
@@ -51,8 +50,8 @@ func (s *Sessions) Create(ctx context.Context, n session.Session) error {
 		sql, values = createOpenIDSQL, append(values, n.Origin.Subject, n.Origin.Session, n.Origin.Login)
 	}
 	used := false
-	_, err := s.act(ctx, "create a session", func(ctx context.Context, pool *pgxpool.Pool) (pgconn.CommandTag, error) {
-		tag, err := pool.Exec(ctx, sql, values...)
+	_, err := s.act(ctx, "create a session", func(ctx context.Context, tx pgx.Tx) (pgconn.CommandTag, error) {
+		tag, err := tx.Exec(ctx, sql, values...)
 		var refused *pgconn.PgError
 		used = errors.As(err, &refused) && refused.Code == pgerrcode.UniqueViolation && refused.ConstraintName == loginIndex
 		return tag, err
@@ -71,8 +70,10 @@ func (s *Sessions) Find(ctx context.Context, id session.ID, now time.Time) (sess
 	ctx, cancel := context.WithTimeout(ctx, s.db.Timeout())
 	defer cancel()
 	found := session.Session{ID: id}
-	err := s.db.Pool().QueryRow(ctx, findSessionSQL, id[:], now, session.Idle).
-		Scan(&found.Name, &found.Role, &found.By, &found.Credential, &found.CreatedAt, &found.UsedAt, &found.EndsAt)
+	err := s.db.ReadCommitted(ctx, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, findSessionSQL, id[:], now, session.Idle).
+			Scan(&found.Name, &found.Role, &found.By, &found.Credential, &found.CreatedAt, &found.UsedAt, &found.EndsAt)
+	})
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return session.Session{}, session.ErrNone
@@ -85,24 +86,24 @@ func (s *Sessions) Find(ctx context.Context, id session.ID, now time.Time) (sess
 
 // Touch implements [session.Store].
 func (s *Sessions) Touch(ctx context.Context, id session.ID, now time.Time) error {
-	_, err := s.act(ctx, "note the use of a session", func(ctx context.Context, pool *pgxpool.Pool) (pgconn.CommandTag, error) {
-		return pool.Exec(ctx, touchSessionSQL, id[:], now, session.Idle)
+	_, err := s.act(ctx, "note the use of a session", func(ctx context.Context, tx pgx.Tx) (pgconn.CommandTag, error) {
+		return tx.Exec(ctx, touchSessionSQL, id[:], now, session.Idle)
 	})
 	return err
 }
 
 // End implements [session.Store].
 func (s *Sessions) End(ctx context.Context, id session.ID) error {
-	_, err := s.act(ctx, "end a session", func(ctx context.Context, pool *pgxpool.Pool) (pgconn.CommandTag, error) {
-		return pool.Exec(ctx, endSessionSQL, id[:])
+	_, err := s.act(ctx, "end a session", func(ctx context.Context, tx pgx.Tx) (pgconn.CommandTag, error) {
+		return tx.Exec(ctx, endSessionSQL, id[:])
 	})
 	return err
 }
 
 // EndAll implements [session.Store].
 func (s *Sessions) EndAll(ctx context.Context, name string) (int64, error) {
-	return s.act(ctx, "end sessions", func(ctx context.Context, pool *pgxpool.Pool) (pgconn.CommandTag, error) {
-		return pool.Exec(ctx, endSessionsSQL, name)
+	return s.act(ctx, "end sessions", func(ctx context.Context, tx pgx.Tx) (pgconn.CommandTag, error) {
+		return tx.Exec(ctx, endSessionsSQL, name)
 	})
 }
 
@@ -113,13 +114,13 @@ func (s *Sessions) EndFrom(ctx context.Context, o session.Origin, issued, now ti
 	}
 	id := session.NewSecret().ID()
 	// In a transaction of its own: a session that the second statement does not see yet is of a login that sees this row.
-	if _, err := s.act(ctx, "remember a logout of the provider", func(ctx context.Context, pool *pgxpool.Pool) (pgconn.CommandTag, error) {
-		return pool.Exec(ctx, logoutSQL, id[:], issued, now, now.Add(session.Remembered), o.Subject, o.Session)
+	if _, err := s.act(ctx, "remember a logout of the provider", func(ctx context.Context, tx pgx.Tx) (pgconn.CommandTag, error) {
+		return tx.Exec(ctx, logoutSQL, id[:], issued, now, now.Add(session.Remembered), o.Subject, o.Session)
 	}); err != nil {
 		return 0, err
 	}
-	return s.act(ctx, "end sessions of the provider", func(ctx context.Context, pool *pgxpool.Pool) (pgconn.CommandTag, error) {
-		return pool.Exec(ctx, endFromSQL, o.Subject, o.Session)
+	return s.act(ctx, "end sessions of the provider", func(ctx context.Context, tx pgx.Tx) (pgconn.CommandTag, error) {
+		return tx.Exec(ctx, endFromSQL, o.Subject, o.Session)
 	})
 }
 
@@ -127,19 +128,26 @@ func (s *Sessions) EndFrom(ctx context.Context, o session.Origin, issued, now ti
 func (s *Sessions) Ended(ctx context.Context, o session.Origin, issued, now time.Time) (over bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.db.Timeout())
 	defer cancel()
-	if err := s.db.Pool().QueryRow(ctx, endedSQL, o.Subject, o.Session, issued, now).Scan(&over); err != nil {
+	err = s.db.ReadCommitted(ctx, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, endedSQL, o.Subject, o.Session, issued, now).Scan(&over)
+	})
+	if err != nil {
 		return false, s.db.Clean("look for a logout of the provider", err)
 	}
 	return over, nil
 }
 
 // act runs one statement.
-func (s *Sessions) act(ctx context.Context, name string, run func(context.Context, *pgxpool.Pool) (pgconn.CommandTag, error)) (int64, error) {
+func (s *Sessions) act(ctx context.Context, name string, run func(context.Context, pgx.Tx) (pgconn.CommandTag, error)) (n int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.db.Timeout())
 	defer cancel()
-	tag, err := run(ctx, s.db.Pool())
+	err = s.db.ReadCommitted(ctx, func(tx pgx.Tx) error {
+		tag, err := run(ctx, tx)
+		n = tag.RowsAffected()
+		return err
+	})
 	if err != nil {
 		return 0, s.db.Clean(name, err)
 	}
-	return tag.RowsAffected(), nil
+	return n, nil
 }

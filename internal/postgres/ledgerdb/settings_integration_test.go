@@ -7,8 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"docket/internal/desk/console/session"
+	"docket/internal/desk/console/views"
 	"docket/internal/desk/ledger"
 	"docket/internal/postgres/ledgerdb"
+	"docket/internal/testkit/pgtest"
 )
 
 // A database whose sessions show dates and bytes in other forms has the same ledger.
@@ -62,4 +65,47 @@ func TestLedger_SerializableByDefault(t *testing.T) {
 	}
 	wait.Wait()
 	d.Sums()
+}
+
+// TestStatements_SerializableByDefault: a statement about a view or a session that waits for a row works with it once another has changed
+// it.
+func TestStatements_SerializableByDefault(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	d.Exec(t, `ALTER DATABASE `+d.Name+` SET default_transaction_isolation = 'serializable'`)
+	pg := open(t, d.URL, 0).DB
+	v, s := ledgerdb.NewViews(pg), ledgerdb.NewSessions(pg)
+	view := views.View{Owner: "vera", Name: "mine", Query: "q", MadeBy: "vera", MadeAt: noon}
+	check(t, v.Save(t.Context(), view))
+	own := session.Begin(session.NewSecret(), "vera", "viewer", session.Token, []byte{1}, noon)
+	check(t, s.Create(t.Context(), own))
+	d.Exec(t, `INSERT INTO desk_sessions (id, name, role, made_by, credential, created_at, used_at, ends_at)
+		SELECT 'old', name, role, made_by, credential, created_at, used_at, '2020-01-01Z' FROM desk_sessions; UPDATE desk_sessions SET subject = 's'`)
+	const changed, used = `UPDATE desk_views SET query = 'other'`, `UPDATE desk_sessions SET role = 'admin'`
+	for _, one := range []struct {
+		name, change string
+		act          func() error
+	}{
+		{"save a view", changed, func() error { return v.Save(t.Context(), view) }},
+		{"remove a view", changed, func() error {
+			all, err := v.List(t.Context(), "vera")
+			if err != nil {
+				return err
+			}
+			return v.Remove(t.Context(), all[0].ID, "vera")
+		}},
+		{"log in", used, func() error {
+			return s.Create(t.Context(), session.Begin(session.NewSecret(), "otto", "viewer", session.Token, []byte{1}, noon))
+		}},
+		{"use a session", used, func() error { return s.Touch(t.Context(), own.ID, noon.Add(time.Minute)) }},
+		{"log out at the provider", used, func() error {
+			_, err := s.EndFrom(t.Context(), session.Origin{Subject: "s"}, noon, noon.Add(time.Minute))
+			return err
+		}},
+		{"log out everywhere", used, func() error { _, err := s.EndAll(t.Context(), "otto"); return err }},
+	} {
+		if err := d.BehindChange(t, one.change, one.act); err != nil {
+			t.Errorf("%s: %v", one.name, err)
+		}
+	}
 }

@@ -31,14 +31,18 @@ func (v *Views) List(ctx context.Context, owner string) ([]views.View, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, v.db.Timeout())
 	defer cancel()
-	rows, err := v.db.Pool().Query(ctx, listViewsSQL, owner)
-	if err != nil {
-		return nil, v.db.Clean("list views", err)
-	}
-	all, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (one views.View, err error) {
-		err = r.Scan(&one.ID, &one.Owner, &one.Name, &one.Query, &one.MadeBy, &one.MadeAt)
-		one.MadeAt = one.MadeAt.UTC()
-		return one, err
+	var all []views.View
+	err := v.db.ReadCommitted(ctx, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, listViewsSQL, owner)
+		if err != nil {
+			return err
+		}
+		all, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (one views.View, err error) {
+			err = r.Scan(&one.ID, &one.Owner, &one.Name, &one.Query, &one.MadeBy, &one.MadeAt)
+			one.MadeAt = one.MadeAt.UTC()
+			return one, err
+		})
+		return err
 	})
 	if err != nil {
 		return nil, v.db.Clean("list views", err)
@@ -63,11 +67,16 @@ func (v *Views) act(ctx context.Context, name string, none error, sql string, ar
 	}
 	ctx, cancel := context.WithTimeout(ctx, v.db.Timeout())
 	defer cancel()
-	tag, err := v.db.Pool().Exec(ctx, sql, args...)
+	var changed int64
+	err := v.db.ReadCommitted(ctx, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, sql, args...)
+		changed = tag.RowsAffected()
+		return err
+	})
 	switch {
 	case err != nil:
 		return v.db.Clean(name, err)
-	case tag.RowsAffected() == 0:
+	case changed == 0:
 		return none
 	}
 	return nil
