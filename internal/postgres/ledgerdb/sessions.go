@@ -30,8 +30,9 @@ const (
 	WHERE id = $1 AND ends_at > $2::timestamptz AND used_at > $2::timestamptz - $3::interval AND used_at < $2::timestamptz`
 	endSessionSQL  = `DELETE FROM desk_sessions WHERE id = $1`
 	endSessionsSQL = `DELETE FROM desk_sessions WHERE name = $1`
-	// A logout of the provider is a row that nobody's cookie leads to. created_at is when the provider issued it.
-	logoutSQL = `INSERT INTO desk_sessions (id, name, role, made_by, credential, created_at, used_at, ends_at, subject, provider_session)
+	// A logout of the provider is a row that nobody's cookie leads to. created_at is when the provider issued it. There may be many
+	// logouts before the next login, so each removes what is over, too.
+	logoutSQL = `WITH over AS (DELETE FROM desk_sessions WHERE ends_at <= $3::timestamptz OR used_at <= $3::timestamptz - $7::interval) INSERT INTO desk_sessions (id, name, role, made_by, credential, created_at, used_at, ends_at, subject, provider_session)
 	VALUES ($1, '', '', 'logout', '', $2, $3, $4, nullif($5, ''), nullif($6, ''))`
 	endedSQL = `SELECT EXISTS (SELECT FROM desk_sessions WHERE made_by = 'logout' AND ends_at > $4::timestamptz AND (
 	provider_session = $2 AND $2 <> '' AND coalesce(subject, $1) = $1 OR provider_session IS NULL AND subject = $1 AND created_at >= $3::timestamptz))`
@@ -115,7 +116,7 @@ func (s *Sessions) EndFrom(ctx context.Context, o session.Origin, issued, now ti
 	id := session.NewSecret().ID()
 	// In a transaction of its own: a session that the second statement does not see yet is of a login that sees this row.
 	if _, err := s.act(ctx, "remember a logout of the provider", func(ctx context.Context, tx pgx.Tx) (pgconn.CommandTag, error) {
-		return tx.Exec(ctx, logoutSQL, id[:], issued, now, now.Add(session.Remembered), o.Subject, o.Session)
+		return tx.Exec(ctx, logoutSQL, id[:], issued, now, now.Add(session.Remembered), o.Subject, o.Session, session.Idle)
 	}); err != nil {
 		return 0, err
 	}

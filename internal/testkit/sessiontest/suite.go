@@ -179,4 +179,13 @@ func Suite(t *testing.T, store session.Store) {
 		begin(t, "later", Noon.Add(session.Remembered)) // removes what is over
 		ended(login, Noon, Noon, false)
 	})
+	t.Run("a logout removes old ones", func(t *testing.T) {
+		begin(t, "nina", Noon)
+		if _, err := store.EndFrom(t.Context(), session.Origin{Subject: "s-10"}, Noon, Noon.Add(session.Idle)); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := store.EndAll(t.Context(), "nina"); err != nil || n != 0 {
+			t.Errorf("%d sessions that were over were kept, %v", n, err)
+		}
+	})
 }

@@ -3,6 +3,7 @@ package session
 import (
 	"bytes"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -50,18 +51,20 @@ func (m *Memory) Create(_ context.Context, s Session) error {
 	if m.all == nil {
 		m.all = map[ID]Session{}
 	}
-	m.logouts = slices.DeleteFunc(m.logouts, func(l logout) bool { return !s.CreatedAt.Before(l.until) })
-	for id, other := range m.all {
-		if other.Over(s.CreatedAt) {
-			delete(m.all, id)
-			continue
-		}
+	m.trim(s.CreatedAt)
+	for _, other := range m.all {
 		if s.Origin.Login != nil && bytes.Equal(s.Origin.Login, other.Origin.Login) {
 			return ErrUsed
 		}
 	}
 	m.all[s.ID] = s
 	return nil
+}
+
+// trim removes what is over. The caller has m.mu.
+func (m *Memory) trim(now time.Time) {
+	m.logouts = slices.DeleteFunc(m.logouts, func(l logout) bool { return !now.Before(l.until) })
+	maps.DeleteFunc(m.all, func(_ ID, s Session) bool { return s.Over(now) })
 }
 
 // Find implements [Store].
@@ -141,6 +144,7 @@ func (m *Memory) EndFrom(_ context.Context, o Origin, issued, now time.Time) (in
 		return 0, err
 	}
 	if o.Subject != "" || o.Session != "" {
+		m.trim(now)
 		m.logouts = append(m.logouts, logout{o, issued, now.Add(Remembered)})
 	}
 	m.mu.Unlock()

@@ -81,7 +81,8 @@ type Store interface {
 	EndAll(ctx context.Context, name string) (int64, error)
 	// EndFrom ends the sessions that come from a session of the provider, or without one from a subject. With both it
 	// also ends those of the subject of which the provider named no session. It returns how many rows that were. Before it
-	// looks for any, it remembers the logout for [Remembered]: a login may make such a session now, also at another desk.
+	// looks for any, it remembers the logout for [Remembered]: a login may make such a session now, also at another desk. It also
+	// removes what is over, as Create does: many logouts may come before the next login.
 	EndFrom(ctx context.Context, o Origin, issued, now time.Time) (int64, error)
 	// Ended reports whether a logout that is remembered ends sessions of this origin that the provider vouched for at issued.
 	// One without a session of the provider ends what it vouched for until the logout was issued.
