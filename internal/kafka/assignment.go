@@ -55,6 +55,7 @@ type Assignment struct {
 	rewind    *kgo.EpochOffset // offset from which dropped records are read again; nil: none were dropped
 	inHand    int64            // bytes of the batch that Fetch took last, until the next call, or of the records that Take took
 	lent      int64            // bytes of it that are in slabs
+	reserved  int64            // bytes of it that are promised to the next batch
 	keeps     bool             // an uncompressed answer may be kept in memory by records in hand
 	holds     int
 	finished  bool       // the handler returned and the partition is still assigned
@@ -155,18 +156,22 @@ func (a *Assignment) Ready(ctx context.Context) error {
 	}
 }
 
-// promise keeps the queue from being dropped until Fetch took a batch from it. If the next record has to wait for
-// memory, freed is closed when some may be free.
+// promise keeps the queue from being dropped until Fetch took a batch from it, and memory for it. If the next record has to
+// wait for memory, freed is closed when some may be free.
 func (a *Assignment) promise() (freed <-chan struct{}, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.queue) == 0 { // dropped since
 		return closed, false
 	}
+	h := &a.session.hand
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if freed = a.session.crowded(a); freed != nil {
 		return freed, false
 	}
 	a.promised = true
+	a.reserve()
 	return nil, true
 }
 
@@ -222,14 +227,9 @@ func (a *Assignment) Take(ctx context.Context, records int, bytes int64, wait ti
 			return nil, err
 		}
 		var freed <-chan struct{}
-		taken, _, err := a.pop(func() (int, int64) {
-			if len(a.queue) == 0 { // dropped since
-				return 0, 0
-			}
-			if freed = a.session.crowded(a); freed != nil {
-				return 0, 0
-			}
-			return a.grant(records, bytes)
+		taken, _, err := a.pop(func() (n int, most int64) {
+			n, most, freed = a.offer(records, bytes)
+			return n, most
 		})
 		if err != nil || len(taken) > 0 {
 			return taken, err

@@ -68,12 +68,10 @@ func (s *session) allowed(own int64) int64 {
 
 // crowded returns a channel to wait on while the next record of a is too large beside those in hand, nil if it is not.
 // A partition with nothing in hand may exceed its limit. A record larger than a share may have to wait for records that
-// are held or not due. So one of these at a time is not crowded, whatever is in hand. The caller has a.mu.
+// are held or not due. So one of these at a time is not crowded, whatever is in hand. The caller has a.mu and h.mu.
 func (s *session) crowded(a *Assignment) <-chan struct{} {
 	size, buffer := recordBytes(a.queue[0]), s.source.sc.BufferBytes
 	h := &s.hand
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	if size <= s.allowed(a.inHand) || a.inHand == 0 && h.bytes+size <= buffer*3/2 {
 		h.leave(a)
 		return nil
@@ -94,12 +92,43 @@ func (s *session) crowded(a *Assignment) <-chan struct{} {
 	return h.freed
 }
 
+// reserve counts the next record of a promised batch in hand, so that no other partition is promised the same memory. A record
+// within the partition's own share takes nothing from others. The caller has a.mu and h.mu.
+func (a *Assignment) reserve() {
+	if size := recordBytes(a.queue[0]); size > a.session.share() {
+		a.reserved = size
+		a.inHand, a.session.hand.bytes = a.inHand+size, a.session.hand.bytes+size
+	}
+}
+
+// offer is grant if the next record is not crowded. Otherwise there is none, and freed is what crowded returns.
+func (a *Assignment) offer(records int, bytes int64) (n int, most int64, freed <-chan struct{}) {
+	if len(a.queue) == 0 { // dropped since
+		return 0, 0, nil
+	}
+	h := &a.session.hand
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if freed = a.session.crowded(a); freed != nil {
+		return 0, 0, freed
+	}
+	n, most = a.granted(records, bytes)
+	return n, most, nil
+}
+
 // grant returns how many records come next within these limits, at least one, and how many bytes they may take. It
 // counts them in hand. The caller has a.mu.
 func (a *Assignment) grant(records int, bytes int64) (n int, most int64) {
 	h := &a.session.hand
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	return a.granted(records, bytes)
+}
+
+// granted is grant with h.mu.
+func (a *Assignment) granted(records int, bytes int64) (n int, most int64) {
+	h := &a.session.hand
+	a.inHand, h.bytes, a.reserved = a.inHand-a.reserved, h.bytes-a.reserved, 0
 	most = min(bytes, a.session.allowed(a.inHand))
 	n, _ = fit(a.queue, records, most)
 	if len(h.line) > 0 && h.line[0] == a && h.large == 0 && n > 0 {
@@ -156,6 +185,7 @@ func (a *Assignment) Done(bytes int64) {
 	lent := min(bytes, a.lent)
 	a.session.source.room.lent.Add(-lent)
 	a.inHand, a.lent = a.inHand-bytes, a.lent-lent
+	a.reserved = min(a.reserved, a.inHand)
 	left := a.inHand
 	a.mu.Unlock()
 	a.session.free(a, bytes, left)

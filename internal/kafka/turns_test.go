@@ -2,6 +2,8 @@ package kafka
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -121,4 +123,53 @@ func TestHand_ShareGrowsInTheLine(t *testing.T) {
 	if n := <-took; n != "a" {
 		t.Error(n)
 	}
+}
+
+// TestHand_PromisesTakeMemory has partitions that are ready at the same moment, each with a record beyond its share. Memory that is
+// promised to one of them is promised to no other, and each has its turn.
+func TestHand_PromisesTakeMemory(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const partitions, buffer, size = 20, 8 << 10, 5 << 10
+		s := lone(SourceConfig{BufferBytes: buffer, BatchBytes: buffer})
+		s.sharing.Store(partitions)
+		var taken atomic.Int32
+		var all sync.WaitGroup
+		for p := range int32(partitions) {
+			a := newAssignment(t.Context(), s, "logs", p, "member")
+			r := sized(0, size)
+			r.Partition = p
+			if err := a.append([]*kgo.Record{r}); err != nil {
+				t.Fatal(err)
+			}
+			all.Go(func() {
+				defer a.kill()
+				if err := a.Ready(t.Context()); err != nil {
+					t.Error(err)
+					return
+				}
+				if p == 0 { // it leaves without the batch that it was promised
+					return
+				}
+				time.Sleep(time.Millisecond) // the others have asked, too
+				b, err := a.Fetch(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				s.hand.mu.Lock()
+				bytes := s.hand.bytes
+				s.hand.mu.Unlock()
+				if most := int64(buffer*3/2 + size + recordOverhead); bytes > most {
+					t.Errorf("%d bytes are in hand, more than %d", bytes, most)
+				}
+				taken.Add(int32(len(b.Records())))
+				time.Sleep(time.Second)
+			})
+		}
+		all.Wait()
+		if taken.Load() != partitions-1 || s.hand.bytes != 0 || len(s.hand.line) != 0 || s.hand.large != 0 {
+			t.Errorf("%d records were taken, something is in hand of nobody: %+v", taken.Load(), &s.hand)
+		}
+	})
 }
