@@ -129,7 +129,7 @@ func (c *carrier) openEnvelope(r *kgo.Record) envelope.Envelope {
 func (c *carrier) openItem(it *item, env *envelope.Envelope, entry *home.Entry, part *decision.Part, sole bool) {
 	*it = item{entry: entry, env: env, index: part.Index, value: part.Value}
 	if sole {
-		it.value = env.Record.Value // byte for byte, compressed or not
+		it.value, it.bare = env.Record.Value, part.Value // byte for byte, compressed or not
 		if env.Origin.Index >= 0 {
 			it.index = env.Origin.Index // it was one of several decisions where it was first read
 		}

@@ -12,6 +12,7 @@ type item struct {
 	env   *envelope.Envelope // of its Kafka record
 	index int                // place inside its Kafka record; envelope.NoIndex where it was never decoded
 	value []byte             // the value to forward, if it is forwarded
+	bare  []byte             // the decision in value, which may be compressed or have an array around it; nil: it is value
 	log   *decision.Log      // nil if the decoder refused it
 
 	to        home.Home       // its destination; None while it may still get a row

@@ -115,7 +115,7 @@ func (c *carrier) seal(sealer *envelope.Sealer, items []*item) []outgoing {
 	now := c.now()
 	for i, it := range items {
 		s := envelope.Sealed{
-			Topic: c.topicOf(it.to), Index: it.index, Value: it.value, At: now, Attempt: it.attempt, Consumer: c.consumer(), Refused: it.rest(),
+			Topic: c.topicOf(it.to), Index: it.index, Value: it.value, Decision: it.bare, At: now, Attempt: it.attempt, Consumer: c.consumer(), Refused: it.rest(),
 			Traceparent: c.trace.Letter(it.env.Record, it.followed()),
 		}
 		if it.to == home.Parked {

@@ -305,6 +305,10 @@ func TestSeal_ClaimedIdentity(t *testing.T) {
 		if got := [2]string{header(dead, DecisionID), header(dead, DecisionTime)}; got != want {
 			t.Errorf("%s says %q, want %q", value, got, want)
 		}
+		around := Open(src).Seal(Cause{Kind: Decode, Code: "wrong_type"}, Sealed{Topic: "dlq", Value: []byte("[" + value + "]"), Decision: []byte(value), At: now})
+		if got := [2]string{header(around, DecisionID), header(around, DecisionTime)}; got != want {
+			t.Errorf("an array of %s says %q, want %q", value, got, want)
+		}
 		parked := Open(src).Seal(Cause{Kind: Transient, Code: "network"}, Sealed{Topic: "parking", Value: []byte(value), At: now, NotBefore: now})
 		if header(parked, DecisionID) != "" || header(parked, DecisionTime) != "" {
 			t.Errorf("a parked record says %v", parked.Headers)

@@ -110,6 +110,7 @@ type Sealed struct {
 	Topic     string    // the destination
 	Index     int       // place of the decision inside its Kafka record, NoIndex if it was never decoded
 	Value     []byte    // the forwarded value, nil stays nil
+	Decision  []byte    // the decision in Value, which may be compressed or have an array around it; nil: it is Value
 	At        time.Time // now
 	Attempt   int
 	NotBefore time.Time // zero: not written

@@ -182,7 +182,10 @@ func (s *Sealer) write(e *Envelope, c *Cause, to Sealed) {
 	switch {
 	case to.Refused > 0:
 		s.number(Refused, refusedNumber, int64(to.Refused))
-	case to.NotBefore.IsZero(): // it is not parked
+	case !to.NotBefore.IsZero(): // it is parked
+	case to.Decision != nil:
+		s.claim(decision.ClaimOf(to.Decision))
+	default:
 		s.claim(decision.ClaimOf(to.Value))
 	}
 	if to.Traceparent != "" {
