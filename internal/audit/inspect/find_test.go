@@ -168,3 +168,18 @@ func TestDecisions_OfARecordRefusedAsAWhole(t *testing.T) {
 		}
 	}
 }
+
+// A decision of an array that is refused as a whole has its id there.
+func TestClaimed(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]bool{
+		`{"decision_id":"d-1","path":7}`:                     true,
+		`[{"decision_id":"a"},7,{"decision_id":"d-1","p":t}`: true,
+		`[{"decision_id":"a"},{"x":{"decision_id":"d-1"}}`:   false,
+		`[`: false, ``: false,
+	} {
+		if claimed([]byte(body), "d-1", 1<<20) != want {
+			t.Errorf("%s claims it: %v", body, !want)
+		}
+	}
+}

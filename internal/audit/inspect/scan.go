@@ -40,7 +40,9 @@ func (s *System) scanFor(ctx context.Context, w *Whereabouts, name, id string, s
 				next = time.Now().Add(patience)
 			}
 			ds := verify.DecisionsOf(r, int64(s.settings.MaxRecordBytes))
-			if slices.ContainsFunc(ds, func(d verify.Decision) bool { return d.ID == id || d.Code != "" && decision.ClaimOf(d.Body).ID == id }) || string(r.Key) == id && ds[0].ID == "" {
+			if slices.ContainsFunc(ds, func(d verify.Decision) bool {
+				return d.ID == id || d.Code != "" && claimed(d.Body, id, int64(s.settings.MaxRecordBytes))
+			}) || string(r.Key) == id && ds[0].ID == "" {
 				places = append(places, verify.Place{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset})
 			}
 			return nil
@@ -52,6 +54,19 @@ func (s *System) scanFor(ctx context.Context, w *Whereabouts, name, id string, s
 	}
 	w.Looked = append(w.Looked, fmt.Sprintf("%s, %d records since %s", name, n, since.UTC().Format(time.RFC3339)))
 	return places, err
+}
+
+// claimed reports whether what the decoder refuses claims an id: a decision, or one of an array that is refused as a whole.
+func claimed(body []byte, id string, maxBytes int64) bool {
+	if decision.ClaimOf(body).ID == id {
+		return true
+	}
+	for _, c := range decision.ClaimsOf(body, maxBytes) {
+		if c.ID == id {
+			return true
+		}
+	}
+	return false
 }
 
 // between returns the offsets of a topic from a time to its end.

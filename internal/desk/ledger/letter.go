@@ -36,8 +36,8 @@ type Letter struct {
 	Client        string // the proven uploader; empty: none
 	// RetryOf is the mark of the retry that became this record, or empty; see [Sending].
 	RetryOf string
-	// Refused is the number of refused decisions if the value is a rest of an upload, else 0. Held are those with a
-	// readable id.
+	// Refused is the number of refused decisions if the value is a rest of an upload, else 0. Held are the decisions with
+	// a readable id if the value has several, a rest or another.
 	Refused int
 	Held    []Held
 	// Fields of the value if it is one readable decision, else empty.
@@ -46,9 +46,9 @@ type Letter struct {
 	DecisionTime time.Time // zero: none
 }
 
-// Held describes one refused decision in a shared dead letter.
+// Held describes one of several decisions in a dead letter.
 type Held struct {
-	Place int // inside the upload
+	Place int // inside the upload, or the record
 	ID    string
 	Time  time.Time // zero: unreadable
 }

@@ -45,28 +45,38 @@ func (in *Intake) read(d *decision.Decoder, r *kgo.Record) ledger.Letter {
 }
 
 // look fills in the fields of the value if it is one decision. For a refused one these are id and time, as far as
-// they are readable. No value may keep a letter out of the ledger, so a panic of the decoder counts as an unreadable
-// value.
+// they are readable. Of several decisions it notes the ids, also of an array that the decoder refuses as a whole. No value
+// may keep a letter out of the ledger, so a panic of the decoder counts as an unreadable value.
 func (in *Intake) look(d *decision.Decoder, l *ledger.Letter) {
 	defer func() {
 		if recover() != nil {
-			l.Path, l.DecisionID, l.DecisionTime = "", "", time.Time{}
+			l.Path, l.DecisionID, l.DecisionTime, l.Held = "", "", time.Time{}, nil
 		}
 	}()
 	d.Begin(1)
 	read, refused := d.Decode(l.Value, in.cfg.MaxRecordBytes)
-	if refused != nil || read.Sole && read.Parts[0].Err != nil {
-		c := decision.ClaimOf(l.Value)
-		l.DecisionID, l.DecisionTime = c.ID, c.Time
-		return
+	switch {
+	case refused != nil:
+		claimed(l, l.Value)
+		for place, c := range decision.ClaimsOf(l.Value, in.cfg.MaxRecordBytes) {
+			l.Held = append(l.Held, ledger.Held{Place: place, ID: c.ID, Time: c.Time})
+		}
+	case !read.Sole:
+		l.Held = heldOf(read.Parts)
+	case read.Parts[0].Err != nil:
+		claimed(l, read.Parts[0].Value) // without an array around it
+	default:
+		log := &read.Parts[0].Log
+		// Clone, or each string would keep the whole inflated value in memory while the batch is in hand.
+		l.Path = shortPath(strings.Clone(log.Path.V))
+		l.DecisionID, l.DecisionTime = strings.Clone(log.ID), log.Time
 	}
-	if !read.Sole {
-		return
-	}
-	log := &read.Parts[0].Log
-	// Clone, or each string would keep the whole inflated value in memory while the batch is in hand.
-	l.Path = shortPath(strings.Clone(log.Path.V))
-	l.DecisionID, l.DecisionTime = strings.Clone(log.ID), log.Time
+}
+
+// claimed fills in the id and the time that a refused decision claims.
+func claimed(l *ledger.Letter, refused []byte) {
+	c := decision.ClaimOf(refused)
+	l.DecisionID, l.DecisionTime = c.ID, c.Time
 }
 
 // lookInto fills in the fields of each decision in a rest. If the value is not a rest, the letter is an ordinary one.
@@ -81,6 +91,12 @@ func (in *Intake) lookInto(d *decision.Decoder, l *ledger.Letter, refused int) (
 	if !ok || len(parts) != refused {
 		return false
 	}
+	l.Refused, l.Held = refused, heldOf(parts)
+	return true
+}
+
+// heldOf returns the decisions of a letter that have a readable id.
+func heldOf(parts []decision.Part) (all []ledger.Held) {
 	for i := range parts {
 		h := ledger.Held{Place: parts[i].Index, ID: strings.Clone(parts[i].Log.ID), Time: parts[i].Log.Time}
 		if parts[i].Err != nil {
@@ -88,11 +104,10 @@ func (in *Intake) lookInto(d *decision.Decoder, l *ledger.Letter, refused int) (
 			h.ID, h.Time = c.ID, c.Time
 		}
 		if h.ID != "" {
-			l.Held = append(l.Held, h)
+			all = append(all, h)
 		}
 	}
-	l.Refused = refused
-	return true
+	return all
 }
 
 // isMark reports whether the ledger can have made this mark: a UUID in canonical form.

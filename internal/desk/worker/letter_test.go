@@ -73,11 +73,17 @@ func TestLetter_WhichDecisionItIs(t *testing.T) {
 		value    string
 		path, id string
 		time     time.Time
+		held     string // of several decisions, those with an id
 	}{
-		"plain":          {one, "a/b", "d1", at},
-		"gzip":           {zipped(one), "a/b", "d1", at},
-		"array of one":   {"[" + one + "]", "a/b", "d1", at},
-		"two":            {value: one + "\n" + one},
+		"plain":          {value: one, path: "a/b", id: "d1", time: at},
+		"gzip":           {value: zipped(one), path: "a/b", id: "d1", time: at},
+		"array of one":   {value: "[" + one + "]", path: "a/b", id: "d1", time: at},
+		"refused in it":  {value: `[{"decision_id":"d1","timestamp":"2026-01-02T03:04:05.5Z","path":7}]`, id: "d1", time: at},
+		"that in gzip":   {value: zipped(`[ {"decision_id":"d1","path":"a/b"} ]`), id: "d1"},
+		"two":            {value: one + "\n" + `{"decision_id":"d2"}`, held: "0 d1 true,1 d2 false"},
+		"a torn array":   {value: "[" + one + `,7,{"decision_id":"d2","path":tru}]`, held: "0 d1 true,2 d2 false"},
+		"that zipped":    {value: zipped("[" + one + ",]"), held: "0 d1 true"},
+		"too large":      {value: zipped("[" + one + "," + strings.Repeat(" ", 2<<20) + one + "]"), held: "0 d1 true"},
 		"no timestamp":   {value: `{"decision_id":"d1","path":"a/b"}`, id: "d1"},
 		"an odd path":    {value: `{"decision_id":"d1","timestamp":"2026-01-02T03:04:05.5Z","path":7}`, id: "d1", time: at},
 		"torn":           {value: one[:len(one)-1], id: "d1", time: at},
@@ -92,6 +98,9 @@ func TestLetter_WhichDecisionItIs(t *testing.T) {
 			l := letterOf(deadRecord(7, test.value))
 			if l.Path != test.path || l.DecisionID != test.id || !l.DecisionTime.Equal(test.time) {
 				t.Errorf("path %q, id %q, time %v", l.Path, l.DecisionID, l.DecisionTime)
+			}
+			if got := told(l.Held); got != test.held || l.Refused != 0 {
+				t.Errorf("it holds %q, want %q", got, test.held)
 			}
 			if string(l.Value) != test.value || l.ID != deadIDOf(7, test.value) || string(l.Key) != "k" || l.Cause.Code != "23514" {
 				t.Errorf("the letter is %.200v", l)

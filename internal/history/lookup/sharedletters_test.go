@@ -3,6 +3,7 @@ package lookup
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,6 +49,32 @@ func TestFind_SharedLetter(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A decision of an array that is refused as a whole is found by its id, with its place, unread and as a dead letter.
+func TestFind_RefusedArray(t *testing.T) {
+	t.Parallel()
+	torn := "[" + log("x", "") + ",7," + log("d-1", `,"labels":tru`) + "]"
+	for name, c := range map[string]struct{ value, code string }{
+		"torn":      {torn, "syntax"},
+		"gzip":      {string(decision.Zip([]byte(torn))), "syntax"},
+		"cut":       {torn[:len(torn)-2], "syntax"},
+		"too large": {string(decision.Zip([]byte("[0,1," + log("d-1", "") + "," + strings.Repeat(" ", 17<<20) + "0]"))), "too_large"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.put("logs", c.value)
+			if f := one(t, w.find()); f.Where != Unread || f.Origin.Index != 2 || f.Code != c.code || !f.Time.Equal(noon.Add(-time.Hour)) {
+				t.Errorf("unread: %+v", f)
+			}
+			w = newWorld(t)
+			w.put("dlq", c.value, "x-original-topic", "logs", "x-original-partition", "3", "x-original-offset", "41", "x-failure-kind", "decode", "x-failure-code", c.code)
+			if f := one(t, w.find()); f.Where != Dead || f.Origin.Offset != 41 || f.Origin.Index != 2 || f.Code != c.code {
+				t.Errorf("dead: %+v", f)
+			}
+		})
 	}
 }
 

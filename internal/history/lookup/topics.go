@@ -365,8 +365,7 @@ func (s *search) claims(where Where, r *kgo.Record) (all []claim) {
 	if !shared {
 		read, refused := decision.Decode(r.Value, s.mostRecord())
 		if refused != nil {
-			c := decision.ClaimOf(r.Value)
-			return append(all, claim{id: c.ID, index: envelope.NoIndex, time: c.Time, code: string(refused.Reason)})
+			return s.claimsOfRefused(r, string(refused.Reason))
 		}
 		parts, sole = read.Parts, read.Sole
 	}
@@ -380,6 +379,19 @@ func (s *search) claims(where Where, r *kgo.Record) (all []claim) {
 			continue
 		}
 		all = append(all, claim{id: part.Log.ID, index: part.Index, time: part.Log.Time, body: part.Log.Came(), shared: shared})
+	}
+	return all
+}
+
+// claimsOfRefused returns what a record claims that the decoder refuses as a whole: at least one claim, maybe without an
+// id. An array claims what its elements do.
+func (s *search) claimsOfRefused(r *kgo.Record, code string) (all []claim) {
+	for place, c := range decision.ClaimsOf(r.Value, s.mostRecord()) {
+		all = append(all, claim{id: c.ID, index: place, time: c.Time, code: code})
+	}
+	if len(all) == 0 {
+		c := decision.ClaimOf(r.Value)
+		all = append(all, claim{id: c.ID, index: envelope.NoIndex, time: c.Time, code: code})
 	}
 	return all
 }

@@ -71,6 +71,22 @@ func TestHeld_EachIsFoundByItsID(t *testing.T) {
 	d.Sums()
 }
 
+// A letter of several decisions that is no rest, as an array that the decoder refuses, tells of each as well.
+func TestHeld_OfALetterThatIsNoRest(t *testing.T) {
+	t.Parallel()
+	d := newLedger(t)
+	l := resting(1, "[\n1,2,3", ledger.Held{Place: 0, ID: "x"}, ledger.Held{Place: 2, ID: "y"})
+	l.Refused = 0
+	d.Entered(l)
+	for id, place := range map[string]int{"x": 0, "y": 2} {
+		if found, err := d.Claims(t.Context(), id, 2); err != nil || len(found) != 1 || found[0].ID != l.ID || found[0].Origin.Index != place {
+			t.Errorf("%s: %+v, %v", id, found, err)
+		}
+	}
+	same(t, d.Text(`SELECT refused::text FROM dead_letter_decisions`), "2")
+	d.Sums()
+}
+
 // The decisions of a letter from an earlier release are found once the record is seen again, as after a rebalance.
 func TestHeld_OfALetterThatWasThere(t *testing.T) {
 	t.Parallel()

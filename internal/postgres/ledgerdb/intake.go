@@ -198,7 +198,7 @@ const heldSQL = `INSERT INTO dead_letter_decisions (dead_letter_id, refused, pla
 func insertHeld(ctx context.Context, tx pgx.Tx, letters []entering) error {
 	for i := range letters {
 		e := &letters[i]
-		if e.Refused == 0 {
+		if e.Refused == 0 && len(e.Held) == 0 {
 			continue
 		}
 		n := len(e.Held)
@@ -206,7 +206,7 @@ func insertHeld(ctx context.Context, tx pgx.Tx, letters []entering) error {
 		for j, h := range e.Held {
 			places[j], ids[j], times[j] = int32(h.Place), db.Text(h.ID), timeOrNull(h.Time) //nolint:gosec // below decision.MaxDecisions
 		}
-		if _, err := tx.Exec(ctx, heldSQL, e.ID, e.Refused, places, ids, times); err != nil {
+		if _, err := tx.Exec(ctx, heldSQL, e.ID, max(e.Refused, n), places, ids, times); err != nil {
 			return err
 		}
 	}

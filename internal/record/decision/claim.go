@@ -2,6 +2,7 @@ package decision
 
 import (
 	"io"
+	"iter"
 	"time"
 	"unicode/utf8"
 )
@@ -31,6 +32,31 @@ func ClaimOf(value []byte) Claim {
 	}
 	c := claimReader{src: value}
 	return c.read()
+}
+
+// ClaimsOf reads what [ClaimOf] reads of each element of an array that the decoder refuses as a whole, with its place, as
+// far as the array can be read. Elements without a readable id are left out, and so is everything behind maxBytes
+// inflated bytes. Of other values it reads nothing.
+func ClaimsOf(value []byte, maxBytes int64) iter.Seq2[int, Claim] {
+	return func(yield func(int, Claim) bool) {
+		src := value
+		if IsGzip(value) {
+			in, err := Inflate(value)
+			if err != nil {
+				return
+			}
+			defer in.Close()
+			src, _ = io.ReadAll(io.LimitReader(in, maxBytes)) // everything before an error counts
+		}
+		c := claimReader{src: src[:min(int64(len(src)), maxBytes)]}
+		for place := 0; c.next("[,"[min(place, 1)]) && place < MaxDecisions; place++ {
+			element := c
+			if claim := element.read(); claim.ID != "" && !yield(place, claim) {
+				return
+			}
+			c.skip()
+		}
+	}
 }
 
 // claimReader reads the members of one object, without checking their values.

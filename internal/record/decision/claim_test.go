@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +40,45 @@ func TestClaimOf(t *testing.T) {
 	}
 }
 
+func TestClaimsOf(t *testing.T) {
+	t.Parallel()
+	const a, b = `{"decision_id":"a","timestamp":"2026-03-01T12:00:00Z"}`, `{"path":"]","decision_id":"b","x":[{"decision_id":"no"},1]}`
+	for value, want := range map[string]string{
+		"[" + a + "," + b + ",]":                        "0 a true 1 b false",
+		" [\n " + b + " , 7, null ,\n" + a + "] behind": "0 b false 3 a true",
+		"[" + a + `,{"decision_id":"c","x":tru},` + b:   "0 a true 1 c false 2 b false",
+		"[" + a + `,{"x":"\q"},` + b + "]":              "0 a true",
+		"[" + a + `,{"decision_id":"d","x":"torn`:       "0 a true 1 d false",
+		"[{" + a + "},[" + a + "]," + b + "]":           "2 b false",
+		"[]":                                            "",
+		"[":                                             "",
+		a:                                               "",
+		a + "\n" + b:                                    "",
+		"":                                              "",
+	} {
+		for name, given := range map[string][]byte{"plain": []byte(value), "gzip": zip(t, value), "gzip that ends early": early(t, value)} {
+			var got []string
+			for place, c := range ClaimsOf(given, 1<<20) {
+				got = append(got, fmt.Sprint(place, " ", c.ID, " ", !c.Time.IsZero()))
+			}
+			if strings.Join(got, " ") != want {
+				t.Errorf("%s, %s: %q, want %q", name, value, got, want)
+			}
+		}
+	}
+	for place := range ClaimsOf(zip(t, "["+a+","+strings.Repeat(" ", 100)+b+"]"), 100) {
+		if place > 0 {
+			t.Error("it reads behind the limit")
+		}
+	}
+	for place := range ClaimsOf([]byte("["+a+","+b+"]"), 1<<20) {
+		if place > 0 {
+			t.Error("it goes on after the end of the loop")
+		}
+		break
+	}
+}
+
 // early removes the checksum behind the content.
 func early(t *testing.T, value string) []byte {
 	t.Helper()
@@ -58,6 +98,11 @@ func FuzzClaimOf(f *testing.F) {
 		c := ClaimOf(value)
 		if !utf8.ValidString(c.ID) || strings.ContainsRune(c.ID, 0) {
 			t.Fatalf("%q", c.ID)
+		}
+		for place, c := range ClaimsOf(value, 1<<20) {
+			if c.ID == "" || !utf8.ValidString(c.ID) || strings.ContainsRune(c.ID, 0) || place < 0 || place >= MaxDecisions {
+				t.Fatalf("%d %q", place, c.ID)
+			}
 		}
 		record, refused := Decode(value, 1<<20)
 		if refused != nil || !record.Sole || record.Parts[0].Err != nil || IsGzip(value) || trim(value)[0] != '{' {
