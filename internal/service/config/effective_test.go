@@ -62,7 +62,7 @@ func TestEffective_PrintedFileIsTheSame(t *testing.T) {
 	for p, environ := range map[Program][]string{
 		Consumer:  {"DOCKET_DATABASE_URL_FILE=" + url, "DOCKET_LANES=urgent,bulk", "DOCKET_RETRY_PAUSES=1s,3s", "DOCKET_SPOOL_DIR=", "DOCKET_HEADER_KEY_FILE=" + key},
 		Replayer:  {"DOCKET_DATABASE_URL_FILE=" + url, "DOCKET_LIMIT_ROWS=4500", "DOCKET_LIMIT_LOW_ROWS=3500", "DOCKET_LIMIT_CALENDAR=19-23=low:150"},
-		Collector: {"DOCKET_COLLECTOR_ADDR=127.0.0.1:1", "DOCKET_LANES=urgent", "DOCKET_COLLECTOR_URGENT=verdict=denied,error;path=admin/*;label:tenant=acme", "DOCKET_COLLECTOR_DROP=/input/a b,/input/#c"},
+		Collector: {"DOCKET_COLLECTOR_ADDR=127.0.0.1:1", "DOCKET_LANES=urgent", "DOCKET_COLLECTOR_URGENT=verdict=denied,error;path=admin/*;label:tenant=acme", "DOCKET_COLLECTOR_DROP=/input/a b,/input/#c", "DOCKET_COLLECTOR_CLIENTS_FILE=/etc/docket/clients.json"},
 		Desk:      {"DOCKET_DATABASE_URL_FILE=" + url, "DOCKET_DESK_RETRY_KINDS=", "DOCKET_STATES=true", "DOCKET_OPERATOR=mára: #1 \u202e", "DOCKET_DESK_API_ADDR="},
 	} {
 		want, _, err := LoadWith(p, environ, nil)

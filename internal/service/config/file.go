@@ -1,12 +1,15 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"regexp"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -35,10 +38,10 @@ func withFile(environ map[string]string) (Complaints, map[string]string) {
 }
 
 // setIn says if the environment has the setting. A secret is one setting, whether it is given or the file that holds it.
+// The name of another setting may end like that of such a file.
 func setIn(environ map[string]string, name string) bool {
-	base := strings.TrimSuffix(name, fileSuffix)
 	for _, s := range table() {
-		if s.Name != base || !s.Secret && s.Name != name {
+		if s.Name != name && (!s.Secret || s.Name+fileSuffix != name) {
 			continue
 		}
 		value, given := environ[s.Name]
@@ -53,18 +56,20 @@ func readFile(path string) (wrong Complaints, values map[string]string) {
 	if err != nil {
 		return Complaints{{FileVariable, err.Error()}}, nil
 	}
-	var document yaml.Node
-	if err := yaml.Unmarshal(text, &document); err != nil {
+	documents, err := documentsOf(text)
+	switch {
+	case err != nil:
 		return Complaints{{FileVariable, "the file is not YAML" + lineOf(err)}}, nil
-	}
-	if len(document.Content) == 0 {
+	case len(documents) == 0:
 		return nil, nil // empty, or comments alone
+	case len(documents) > 1:
+		return Complaints{{FileVariable, fmt.Sprintf("the file has a second document (line %d); write all settings into the first", documents[1].Line)}}, nil
 	}
-	root := document.Content[0]
+	root := documents[0]
 	if root.Kind != yaml.MappingNode {
 		return Complaints{{FileVariable, "the file must hold lines like kafka_topic: decision-logs"}}, nil
 	}
-	names := fileNames()
+	names, listed := fileNames(), listed()
 	keys := make([]string, 0, len(names))
 	for key := range names {
 		keys = append(keys, key)
@@ -74,7 +79,7 @@ func readFile(path string) (wrong Complaints, values map[string]string) {
 		key, value := root.Content[i], root.Content[i+1]
 		name, known := names[strings.ToLower(strings.TrimPrefix(key.Value, prefix))]
 		_, twice := values[name]
-		text, fits := scalar(value)
+		text, fits := scalar(value, listed[name])
 		at := fmt.Sprintf(" (line %d of the file)", key.Line)
 		switch {
 		case !known:
@@ -86,12 +91,32 @@ func readFile(path string) (wrong Complaints, values map[string]string) {
 		case twice:
 			wrong = append(wrong, Complaint{name, "is set twice" + at})
 		case !fits:
-			wrong = append(wrong, Complaint{name, "must be one value, or a list of values" + at})
+			form := "must be one value"
+			if listed[name] {
+				form += ", or a list of values"
+			}
+			wrong = append(wrong, Complaint{name, form + at})
 		case value.Tag != "!!null":
 			values[name] = text
 		}
 	}
 	return wrong, values
+}
+
+// documentsOf reads the documents of a file, without those that are empty.
+func documentsOf(text []byte) (all []*yaml.Node, err error) {
+	for d := yaml.NewDecoder(bytes.NewReader(text)); ; {
+		var one yaml.Node
+		switch err := d.Decode(&one); {
+		case errors.Is(err, io.EOF):
+			return all, nil
+		case err != nil:
+			return nil, err
+		}
+		if len(one.Content) > 0 && one.Content[0].Tag != "!!null" {
+			all = append(all, one.Content[0])
+		}
+	}
 }
 
 // fileNames are the keys of a file, with the variable of each.
@@ -106,12 +131,24 @@ func fileNames() map[string]string {
 	return names
 }
 
-// scalar is a value as its variable would have it: a list by commas.
-func scalar(n *yaml.Node) (text string, fits bool) {
+// listed are the settings that take several values by comma.
+func listed() map[string]bool {
+	all := map[string]bool{}
+	for _, s := range table() {
+		all[s.Name] = strings.HasSuffix(s.Unit, "by comma")
+	}
+	return all
+}
+
+// scalar is a value as its variable would have it: a list by commas, if it may be one. A list of one value is that value.
+func scalar(n *yaml.Node, list bool) (text string, fits bool) {
 	switch n.Kind {
 	case yaml.ScalarNode:
 		return n.Value, true
 	case yaml.SequenceNode:
+		if !list && len(n.Content) > 1 {
+			return "", false
+		}
 		parts := make([]string, len(n.Content))
 		for i, one := range n.Content {
 			if one.Kind != yaml.ScalarNode {
@@ -124,6 +161,10 @@ func scalar(n *yaml.Node) (text string, fits bool) {
 	return "", false
 }
 
+// once has the files that can be read only once, such as pipes, by path: a func() ([]byte, error) each. A command that loads the
+// settings of several programs finds the same in them each time.
+var once sync.Map
+
 func readSettings(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -131,12 +172,25 @@ func readSettings(path string) ([]byte, error) {
 		return nil, fmt.Errorf("the file cannot be read (%w)", bare(err))
 	case info.IsDir():
 		return nil, errors.New("is a directory, not a file")
-	case info.Size() > maxFile:
-		return nil, fmt.Errorf("the file has %d bytes; at most %d are allowed", info.Size(), maxFile)
+	case info.Mode().IsRegular():
+		return readAll(path)
 	}
-	text, err := os.ReadFile(path)
+	read, _ := once.LoadOrStore(path, sync.OnceValues(func() ([]byte, error) { return readAll(path) }))
+	return read.(func() ([]byte, error))() //nolint:forcetypeassert // nothing else is in it
+}
+
+func readAll(path string) ([]byte, error) {
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("the file cannot be read (%w)", bare(err))
+	}
+	defer func() { _ = f.Close() }()
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("the file cannot be read (%w)", bare(err))
+	case len(text) > maxFile:
+		return nil, fmt.Errorf("the file has more than %d bytes", maxFile)
 	}
 	return text, nil
 }

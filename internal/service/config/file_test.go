@@ -69,6 +69,23 @@ func TestFile_Secret(t *testing.T) {
 	}
 }
 
+// TestFile_NameLikeThatOfASecretsFile: the name of this setting ends like that of a file with a secret.
+func TestFile_NameLikeThatOfASecretsFile(t *testing.T) {
+	t.Parallel()
+	file := configured(t, "collector_clients_file: of-the-file\n")
+	for environ, want := range map[string]string{"DOCKET_COLLECTOR_CLIENTS_FILE=of-the-environment": "of-the-environment", "DOCKET_COLLECTOR_CLIENTS_FILE=": "of-the-file"} {
+		s, _, err := Load(Collector, []string{file, environ})
+		if err != nil || s.CollectorClientsFile != want {
+			t.Errorf("%s: %q, want %q, %v", environ, s.CollectorClientsFile, want, err)
+		}
+		for _, e := range EffectiveOf(Collector, []string{file, environ}) {
+			if e.Name == "DOCKET_COLLECTOR_CLIENTS_FILE" && e.Value != want {
+				t.Errorf("%s is shown as %q of %s, want %q", environ, e.Value, e.Source, want)
+			}
+		}
+	}
+}
+
 func TestFile_Complaints(t *testing.T) {
 	t.Parallel()
 	const planted = "hunter2marker"
@@ -85,6 +102,9 @@ func TestFile_Complaints(t *testing.T) {
 		"a list":             {"- a\n", []string{"must hold lines like", "is required"}},
 		"a map":              {"database_url: {a: " + planted + "}\n", []string{"DOCKET_DATABASE_URL: must be one value"}},
 		"twice":              {"log_level: info\nlog_level: warn\ndatabase_url: postgres://u@h/x\n", []string{"DOCKET_LOG_LEVEL: is set twice (line 2 of the file)"}},
+		"two documents":      {"log_level: info\n---\ndatabase_url: postgres://u:" + planted + "@h/x\n", []string{"DOCKET_CONFIG: the file has a second document (line 3)", "is required"}},
+		"a broken document":  {"log_level: info\n---\nx: '" + planted + "\n", []string{"DOCKET_CONFIG: the file is not YAML", "is required"}},
+		"a list for one":     {"spool_dir: [a, b]\ndatabase_url: [postgres://u@h/x]\n", []string{"DOCKET_SPOOL_DIR: must be one value (line 1 of the file)"}},
 		"another file":       {"config: x\ndatabase_url: postgres://u@h/x\n", []string{`"config": there is no such setting`}},
 		"no file for plain":  {"log_level_file: x\ndatabase_url: postgres://u@h/x\n", []string{`"log_level_file": there is no such setting`}},
 		"an escape in a key": {"\"\\x1b[31m\": x\ndatabase_url: postgres://u@h/x\n", []string{`"\x1b[31m": there is no such setting`}},
@@ -110,7 +130,9 @@ func TestFile_Complaints(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
-	if _, warnings, err := Load(Collector, []string{configured(t, "# nothing yet\n"), "DOCKET_LOG_LEVEL=info"}); err != nil || len(warnings) > 0 {
-		t.Errorf("an empty file: %v, %v", err, warnings)
+	for _, text := range []string{"# nothing yet\n", "", "---\n", "log_level: info\n---\n", "---\nlog_level: info\n...\n"} {
+		if _, warnings, err := Load(Collector, []string{configured(t, text), "DOCKET_LOG_LEVEL=info"}); err != nil || len(warnings) > 0 {
+			t.Errorf("%q: %v, %v", text, err, warnings)
+		}
 	}
 }

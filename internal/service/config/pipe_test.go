@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -69,6 +70,34 @@ func TestReadPipes_OfOtherProgramsStay(t *testing.T) {
 	soon(t, tokens, func() {
 		if secret, err := readSecret(tokens); err != nil || secret != "opa:0123456789abcdef" {
 			t.Errorf("its own program reads %q, %v", secret, err)
+		}
+	})
+}
+
+// A settings file that is a pipe holds the same for each program whose settings a command loads.
+func TestFile_PipeIsReadOnce(t *testing.T) {
+	t.Parallel()
+	path := pipe(t, "kafka_brokers: [localhost:9092]\ndatabase_url: postgres://docket:secret@db/docket\ndesk_group: ours\n")
+	soon(t, path, func() {
+		environ := []string{"DOCKET_CONFIG=" + path}
+		for _, p := range []Program{Consumer, Replayer, Desk} {
+			if s, _, err := Load(p, environ); err != nil || s.DatabaseURL != "postgres://docket:secret@db/docket" {
+				t.Errorf("%s: %v", p, err)
+			}
+		}
+		if group := Lookup(Desk, environ, "DOCKET_DESK_GROUP"); group != "ours" {
+			t.Errorf("the group is %q", group)
+		}
+	})
+}
+
+// A pipe has no size before it is read. More than a file may have is not read.
+func TestFile_PipeWithTooMuch(t *testing.T) {
+	t.Parallel()
+	path := pipe(t, strings.Repeat("#", maxFile)+"\n")
+	soon(t, path, func() {
+		if _, _, err := Load(Consumer, []string{"DOCKET_CONFIG=" + path}); err == nil || !strings.Contains(err.Error(), "DOCKET_CONFIG: the file has more than 1048576 bytes") {
+			t.Error(err)
 		}
 	})
 }
