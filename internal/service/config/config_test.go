@@ -146,6 +146,7 @@ func TestComplaints(t *testing.T) {
 		"certificate is junk":                  {[]string{"DOCKET_KAFKA_TLS=true", "DOCKET_KAFKA_TLS_CERT=" + junk, "DOCKET_KAFKA_TLS_KEY=" + junk}, "DOCKET_KAFKA_TLS_CERT: certificate and key are not a pair"},
 		"secret twice":                         {[]string{"DOCKET_DATABASE_URL_FILE=" + junk}, "DOCKET_DATABASE_URL: is set together with DOCKET_DATABASE_URL_FILE"},
 		"key of headers too short":             {[]string{"DOCKET_HEADER_KEY=short"}, "DOCKET_HEADER_KEY: a key has less than 32 bytes; make one with: openssl rand -hex 32"},
+		"key of headers blank":                 {[]string{"DOCKET_HEADER_KEY= \n\t"}, "DOCKET_HEADER_KEY: has no key; make one with: openssl rand -hex 32"},
 		"secret's file empty":                  {[]string{"DOCKET_KAFKA_SASL_PASSWORD_FILE=" + empty}, "DOCKET_KAFKA_SASL_PASSWORD_FILE: the file is empty"},
 		"secret's file missing":                {[]string{"DOCKET_KAFKA_SASL_PASSWORD_FILE=" + dir + "/none"}, "DOCKET_KAFKA_SASL_PASSWORD_FILE: the file cannot be read (no such file or directory)"},
 		"secret's file a directory":            {[]string{"DOCKET_KAFKA_SASL_PASSWORD_FILE=" + dir}, "DOCKET_KAFKA_SASL_PASSWORD_FILE: is a directory"},
@@ -416,6 +417,8 @@ func TestComplaints_Desk(t *testing.T) {
 	}{
 		"group of the consumer":       {[]string{"DOCKET_DESK_GROUP=docket"}, "DOCKET_DESK_GROUP: \"docket\" is already the group of DOCKET_KAFKA_GROUP"},
 		"group of the replayer":       {[]string{"DOCKET_DESK_GROUP=docket-parking"}, "DOCKET_DESK_GROUP: \"docket-parking\" is already the group of DOCKET_PARKING_GROUP"},
+		"retries to a home":           {[]string{"DOCKET_DESK_RETRY_TOPICS=decision-logs,decision-logs-dlq"}, "DOCKET_DESK_RETRY_TOPICS: \"decision-logs-dlq\" is the topic of DOCKET_KAFKA_DLQ_TOPIC, which no consumer reads"},
+		"retries to no topic":         {[]string{"DOCKET_DESK_RETRY_TOPICS=a b"}, "DOCKET_DESK_RETRY_TOPICS: \"a b\" is not a topic name"},
 		"decode is never retried":     {[]string{"DOCKET_DESK_RETRY_KINDS=transient,decode"}, "DOCKET_DESK_RETRY_KINDS: names decode"},
 		"no such kind":                {[]string{"DOCKET_DESK_RETRY_KINDS=transient,tired"}, "DOCKET_DESK_RETRY_KINDS: \"tired\" is not a kind"},
 		"back-off above its limit":    {[]string{"DOCKET_DESK_RETRY_BACKOFF=11s"}, "DOCKET_DESK_RETRY_BACKOFF: 11s is longer"},

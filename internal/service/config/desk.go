@@ -36,6 +36,22 @@ func (l *loader) deskRetries() {
 	if l.fine(first, most) && s.DeskRetryBackoff > s.DeskRetryMaxBackoff {
 		l.complain(first, "%v is longer than %s (%v)", s.DeskRetryBackoff, most, s.DeskRetryMaxBackoff)
 	}
+	l.retryTopics()
+}
+
+// retryTopics refuses topics that no consumer reads. A retry there would come back as another dead letter, or as a parked
+// record.
+func (l *loader) retryTopics() {
+	const variable = "DOCKET_DESK_RETRY_TOPICS"
+	s := l.settings
+	homes := map[string]string{s.KafkaDLQTopic: "DOCKET_KAFKA_DLQ_TOPIC", s.KafkaParkingTopic: "DOCKET_KAFKA_PARKING_TOPIC", s.KafkaParkingDLQTopic: "DOCKET_KAFKA_PARKING_DLQ_TOPIC"}
+	for _, topic := range s.DeskRetryTopics {
+		if !isTopicName(topic) {
+			l.complain(variable, "%s is not a topic name", quote(topic))
+		} else if home, is := homes[topic]; is {
+			l.complain(variable, "%s is the topic of %s, which no consumer reads; name source topics", quote(topic), home)
+		}
+	}
 }
 
 func (l *loader) deskAPI() {

@@ -75,6 +75,9 @@ func hostPort(s string, lowest int) bool {
 
 var topicName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,249}$`)
 
+// isTopicName reports whether Kafka accepts this as the name of a topic.
+func isTopicName(name string) bool { return topicName.MatchString(name) && name != "." && name != ".." }
+
 func (l *loader) topics() {
 	s := l.settings
 	topics := []named{
@@ -91,7 +94,7 @@ func (l *loader) topics() {
 		if !l.fine(t.variable) {
 			continue // another program's
 		}
-		if !topicName.MatchString(t.name) || t.name == "." || t.name == ".." {
+		if !isTopicName(t.name) {
 			l.complain(t.variable, "%s is not a topic name; use up to 249 of A-Z a-z 0-9 . _ -", quote(t.name))
 			continue
 		}
@@ -131,8 +134,13 @@ type named struct{ variable, name string }
 
 // headerKey asks for keys that prove something.
 func (l *loader) headerKey() {
-	if _, err := envelope.ParseKeys(l.settings.HeaderKey.Reveal()); err != nil {
-		l.complain("DOCKET_HEADER_KEY", "%v; make one with: openssl rand -hex 32", err)
+	const variable, how = "DOCKET_HEADER_KEY", "make one with: openssl rand -hex 32"
+	keys, err := envelope.ParseKeys(l.settings.HeaderKey.Reveal())
+	switch {
+	case err != nil:
+		l.complain(variable, "%v; %s", err, how)
+	case keys.None() && l.settings.HeaderKey != "": // nothing would be proven, and nobody would notice
+		l.complain(variable, "has no key; %s", how)
 	}
 }
 
