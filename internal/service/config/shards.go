@@ -184,8 +184,47 @@ func (l *loader) shards() {
 	if !whole {
 		return
 	}
+	l.apart(m)
 	if s.shards = m; named && (l.program == Collector || l.kafkaAlone || l.fine(urlsVariable)) {
 		*s = s.ofShard(s.ShardName)
+	}
+}
+
+// apart refuses names of shards that give a topic or a group to two of them: decision-logs-parking-dlq-a would be the
+// parking topic of shard dlq-a, and the parking dead-letter topic of shard a.
+func (l *loader) apart(m shards.Map) {
+	type owner struct{ what, of string } // of no shard: of all
+	taken := map[string]owner{}
+	add := func(kind, name, what, of string) {
+		other, twice := taken[kind+name]
+		switch {
+		case name == "": // another program's
+		case !twice:
+			taken[kind+name] = owner{what, of}
+		case other.of == "":
+			if of != l.settings.ShardName { // else topics complains
+				l.complain(shardsVariable, "the %s of shard %s would be %s, which is %s; give the shard another name", what, of, quote(name), other.what)
+			}
+		case other.of != of:
+			l.complain(shardsVariable, "%s would be the %s of shard %s and the %s of shard %s; give one of them another name", quote(name), other.what, other.of, what, of)
+		}
+	}
+	for _, topic := range l.settings.SourceTopics() {
+		add("topic ", topic, "a source topic", "")
+	}
+	for _, one := range m {
+		s := l.settings.ofShard(one.Name)
+		add("topic ", s.KafkaDLQTopic, "dead-letter topic", one.Name)
+		add("topic ", s.KafkaParkingTopic, "parking topic", one.Name)
+		add("topic ", s.KafkaParkingDLQTopic, "parking dead-letter topic", one.Name)
+		if l.program == Collector {
+			continue // it has no groups
+		}
+		for _, lane := range s.Lanes() {
+			add("group ", lane.Group, "group of the "+lane.Name()+" lane", one.Name)
+		}
+		add("group ", s.ParkingGroup, "group of the replayer", one.Name)
+		add("group ", s.DeskGroup, "group of the desk", one.Name)
 	}
 }
 

@@ -91,6 +91,16 @@ func TestShards_Complaints(t *testing.T) {
 			[]string{"DOCKET_SHARD: is missing", "DOCKET_COLLECTOR_KEY: \"requested_by\" does not keep a decision in one shard"}},
 		"all at once": {Desk, []string{"DOCKET_SHARDS=a=0-3,b", "DOCKET_SHARD=b", "DOCKET_SHARD_URLS=b=postgres://b/x z"},
 			[]string{"DOCKET_SHARDS: entry \"b\"", "DOCKET_SHARD_URLS: entry 2 is not NAME=URL", "DOCKET_SHARD_URLS: has no entry for shard a"}},
+		"a home of another shard": {Consumer, []string{database, "DOCKET_SHARDS=a=0-3,dlq-a=4-7", "DOCKET_SHARD=a"},
+			[]string{`DOCKET_SHARDS: "decision-logs-parking-dlq-a" would be the parking dead-letter topic of shard a and the parking topic of shard dlq-a`}},
+		"that without a shard": {Collector, []string{"DOCKET_SHARDS=a=0-3,b=4-7", "DOCKET_SHARD=b", "DOCKET_COLLECTOR_KEY=decision_id", "DOCKET_LANES=bulk", "DOCKET_KAFKA_BULK_TOPIC=decision-logs-dlq-a"},
+			[]string{`DOCKET_SHARDS: the dead-letter topic of shard a would be "decision-logs-dlq-a", which is a source topic`}},
+		"a group of another shard": {Replayer, []string{database, "DOCKET_SHARDS=parking-a=0-3,a-urgent=4-7,a=8", "DOCKET_SHARD=a", "DOCKET_LANES=urgent"},
+			[]string{`DOCKET_SHARDS: "docket-parking-a-urgent" would be the group of the urgent lane of shard parking-a and the group of the replayer of shard a-urgent`,
+				`DOCKET_SHARDS: "docket-a-urgent" would be the group of the default lane of shard a-urgent and the group of the urgent lane of shard a`,
+				`DOCKET_SHARDS: "docket-parking-a" would be the group of the default lane of shard parking-a and the group of the replayer of shard a`}},
+		"a group of a desk": {Desk, []string{threeURLs, "DOCKET_SHARDS=a=0-3,desk-a=4-7", "DOCKET_SHARD_URLS=a=postgres://a/x desk-a=postgres://b/x"},
+			[]string{`DOCKET_SHARDS: "docket-desk-a" would be the group of the desk of shard a and the group of the default lane of shard desk-a`}},
 		"a home of another": {Consumer, []string{database, threeShards, "DOCKET_SHARD=a", "DOCKET_KAFKA_TOPIC=x-a", "DOCKET_KAFKA_DLQ_TOPIC=x"}, []string{`DOCKET_KAFKA_DLQ_TOPIC: "x-a" is already the topic of DOCKET_KAFKA_TOPIC`}},
 	} {
 		t.Run(name, func(t *testing.T) {
