@@ -16,16 +16,39 @@ import (
 const configFlag = "config"
 
 // withConfig takes --config FILE out of the arguments and names the file in the environment, where all programs look for it.
-func withConfig(env cli.Env) cli.Env {
-	if file, given := takeFlag(&env, configFlag); given {
+func withConfig(env cli.Env) (cli.Env, error) {
+	file, given, err := takeNamed(&env, configFlag)
+	if given {
 		env.Environ = append(slices.Clone(env.Environ), config.FileVariable+"="+file)
 	}
-	return env
+	return env, err
+}
+
+// takeNamed is takeFlag for a flag that names what a command works with. A variable of a script that is not set must not
+// choose something else.
+func takeNamed(env *cli.Env, name string) (value string, given bool, err error) {
+	if value, given, err = takeFlag(env, name); err == nil && given && value == "" {
+		err = frame.Misuse("--%s is empty", name)
+	}
+	return value, given, err
 }
 
 // takeFlag takes a general flag with a value out of the arguments, wherever it is. So commands that read their flags
-// themselves have it, too.
-func takeFlag(env *cli.Env, name string) (value string, given bool) {
+// themselves have it, too. Two values contradict each other.
+func takeFlag(env *cli.Env, name string) (value string, given bool, err error) {
+	for {
+		one, is := takeOnce(env, name)
+		switch {
+		case !is:
+			return value, given, err
+		case given && one != value:
+			err = frame.Misuse("--%s has two values, %s and %s; give one", name, term.Quoted(value), term.Quoted(one))
+		}
+		value, given = one, true
+	}
+}
+
+func takeOnce(env *cli.Env, name string) (value string, given bool) {
 	last := len(env.Args)
 	if last > 0 && (env.Args[0] == cobra.ShellCompRequestCmd || env.Args[0] == cobra.ShellCompNoDescRequestCmd) {
 		last-- // a shell completes this one

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -30,21 +31,24 @@ func declareDesk(flags *pflag.FlagSet) {
 }
 
 // withDesk takes the general flags that choose a desk out of the arguments. docket context has flags of these names.
-func withDesk(env cli.Env) (cli.Env, contexts.Flags) {
+func withDesk(env cli.Env) (cli.Env, contexts.Flags, error) {
 	var f contexts.Flags
 	if commandOf(env.Args) == contextFlag {
-		return env, f
+		return env, f, nil
 	}
+	var wrong error
 	// In one order, so that a value that looks like a flag is read in the same way each time.
 	for _, flag := range []struct {
 		name string
 		to   *string
 	}{{serverFlag, &f.Server}, {contextFlag, &f.Context}, {tokenFlag, &f.TokenFile}, {caFlag, &f.CAFile}} {
-		if value, given := takeFlag(&env, flag.name); given {
+		value, given, err := takeNamed(&env, flag.name)
+		if given {
 			*flag.to = value
 		}
+		wrong = cmp.Or(wrong, err)
 	}
-	return env, f
+	return env, f, wrong
 }
 
 // valued are the general flags with a value in the next argument.

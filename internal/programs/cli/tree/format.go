@@ -15,6 +15,7 @@ import (
 	"docket/internal/programs/cli/frame"
 	"docket/internal/programs/cli/logs"
 	"docket/internal/programs/cli/output"
+	"docket/internal/programs/cli/term"
 )
 
 const formatFlag = "output"
@@ -40,12 +41,19 @@ func withFormat(env cli.Env, programs []frame.Program) (cli.Env, form, error) {
 	if daemon(append(wordsOf(env.Args), "")[0]) {
 		return env, f, nil // it reads its flags itself, and has others that begin with -o
 	}
-	given, is := takeFlag(&env, formatFlag)
-	if !is {
-		given, is = takeShort(&env, "o")
+	given, is, err := takeFlag(&env, formatFlag)
+	for err == nil {
+		short, also := takeShort(&env, "o")
+		if !also {
+			break
+		}
+		if is && short != given {
+			err = frame.Misuse("-o has two values, %s and %s; give one", term.Quoted(given), term.Quoted(short))
+		}
+		given, is = short, true
 	}
-	if !is {
-		return env, f, nil
+	if !is || err != nil {
+		return env, f, err
 	}
 	chosen, err := frame.Among("format", given, output.Formats())
 	if err != nil {

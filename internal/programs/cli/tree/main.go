@@ -26,14 +26,15 @@ func Main(env cli.Env, o frame.Options) int {
 		o.Stdin = bytes.NewReader(nil)
 	}
 	env, written := cli.Written(env)
-	env = withConfig(env)
-	env, o.Asks = withDesk(env)
+	env, noConfig := withConfig(env)
+	env, asks, noDesk := withDesk(env)
+	o.Asks = asks
 	if len(env.Args) == 1 && env.Args[0] == "--version" {
 		env.Args = []string{"version"}
 	}
 	env, o, err := withColor(env, o)
 	env, f, wrong := withFormat(env, o.Programs)
-	if err = cmp.Or(err, wrong); err != nil {
+	if err = cmp.Or(noConfig, noDesk, err, wrong); err != nil {
 		term.Fprintf(env.Stderr, "%s: %v\nSee %s --help.\n", env.Program, err, env.Program)
 		return cli.Misuse
 	}

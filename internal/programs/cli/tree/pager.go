@@ -121,9 +121,9 @@ func (p pager) process(ctx context.Context, argv []string, text []byte) error {
 
 // withColor takes --color WHEN out of the arguments.
 func withColor(env cli.Env, o frame.Options) (cli.Env, frame.Options, error) {
-	when, given := takeFlag(&env, colorFlag)
-	if !given {
-		return env, o, nil
+	when, given, err := takeFlag(&env, colorFlag)
+	if !given || err != nil {
+		return env, o, err
 	}
 	chosen, err := frame.Among("time for colours", when, []string{"auto", "always", "never"})
 	o.Color = term.Colors(chosen)
