@@ -5,7 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"docket/internal/service/config"
 )
@@ -68,5 +70,27 @@ func TestRights_Agree(t *testing.T) {
 		if c.want == "" && err != nil || c.want != "" && (!errors.As(err, &said) || said.Variable != clientsVariable || !strings.Contains(said.Text, c.want) || strings.Contains(said.Text, dir)) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
+	}
+}
+
+// A pipe has the rights for the program that starts. To look at the settings before that takes nothing out of it.
+func TestRights_PipeIsLeftToTheProgram(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "rights")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := settings(t, []string{"127.0.0.1:1"}, "DOCKET_COLLECTOR_CLIENTS_FILE="+path, "DOCKET_COLLECTOR_TOKENS=opa:0123456789abcdef")
+	agreed := make(chan error, 1)
+	go func() { agreed <- Agree(s) }()
+	select {
+	case err := <-agreed:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("it reads the pipe")
+		_ = os.WriteFile(path, []byte(`{"opa":{}}`), 0o600)
+		<-agreed
 	}
 }

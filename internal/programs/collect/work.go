@@ -67,6 +67,9 @@ func pointers(text string) []string {
 
 // Agree refuses settings that contradict each other. An error is a [config.Complaint].
 func Agree(s config.Settings) error {
+	if readOnce(s.CollectorClientsFile) {
+		s.CollectorClientsFile = "" // New reads it
+	}
 	_, _, err := work(s)
 	return err
 }
@@ -150,10 +153,16 @@ func readClients(path string) (config.Secret, error) {
 
 // freshClients reads the file of rights again. A file that cannot be read twice, such as a pipe, has what was loaded.
 func freshClients(path string, loaded config.Secret) (config.Secret, error) {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
-		return loaded, nil // a second open of a pipe waits
+	if readOnce(path) {
+		return loaded, nil
 	}
 	return readClients(path)
+}
+
+// readOnce reports whether a file cannot be read twice: a second open of a pipe waits.
+func readOnce(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.Mode().IsRegular() && !info.IsDir()
 }
 
 // bare is an error of the file system without the path.
