@@ -169,7 +169,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.guard.Se
 
 // Admit changes who may use the API, from the next request on. After an error the old ones stay.
 func (h *Handler) Admit(a Auth) error {
-	if err := a.check(); err != nil {
+	if err := a.Check(); err != nil {
 		return fmt.Errorf("who may use the API: %w", err)
 	}
 	h.guard.auth.Store(&a)

@@ -179,8 +179,8 @@ func (c complaints) err() error {
 	return fmt.Errorf("%s", strings.Join(c, "; "))
 }
 
-// check returns an error if a name has two roles.
-func (a Auth) check() error {
+// Check returns an error if a name has two roles.
+func (a Auth) Check() error {
 	for _, c := range a.Clients {
 		for _, t := range a.Tokens {
 			if c.Name == t.Name && c.Role != t.Role {

@@ -37,6 +37,9 @@ type listener struct {
 // tokensVariable is the setting with the tokens of the API.
 const tokensVariable = "DOCKET_DESK_API_TOKENS"
 
+// clientsVariable is the setting with the client certificates of the API.
+const clientsVariable = "DOCKET_DESK_API_CLIENTS"
+
 // openAPI listens and makes the API, where an address is set.
 func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg prometheus.Registerer) error {
 	s := p.settings
@@ -93,7 +96,7 @@ func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg prom
 		States: states, Calendar: calendar, Check: func(ctx context.Context) []api.Finding { return findings(ctx, s) },
 	}, auth, p.log)
 	if err != nil {
-		return config.Complaint{Variable: "DOCKET_DESK_API_CLIENTS", Text: err.Error()}
+		return config.Complaint{Variable: clientsVariable, Text: err.Error()}
 	}
 	tls, err := s.APITLS(app.ListenerFiles(p.log))
 	if err != nil {
@@ -185,7 +188,7 @@ func authOf(s config.Settings, text config.Secret) (api.Auth, error) {
 	}
 	clients, err := api.ParseClients(s.DeskAPIClients)
 	if err != nil {
-		return api.Auth{}, config.Complaint{Variable: "DOCKET_DESK_API_CLIENTS", Text: err.Error()}
+		return api.Auth{}, config.Complaint{Variable: clientsVariable, Text: err.Error()}
 	}
 	return api.Auth{Tokens: tokens, Clients: clients}, nil
 }

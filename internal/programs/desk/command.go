@@ -1,6 +1,7 @@
 package desk
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,7 +36,7 @@ func Judges() config.Judges {
 			_, err := api.ParseTokens(text)
 			return said(err)
 		},
-		"DOCKET_DESK_API_CLIENTS": func(text string) string {
+		clientsVariable: func(text string) string {
 			_, err := api.ParseClients(strings.Split(text, ","))
 			return said(err)
 		},
@@ -66,6 +67,22 @@ func Judges() config.Judges {
 			return said(err)
 		},
 	}
+}
+
+// Agree refuses settings that contradict each other. An error is a [config.Complaint].
+func Agree(s config.Settings) error {
+	if s.DeskAPIAddr == "" {
+		return nil
+	}
+	auth, err := authOf(s, s.DeskAPITokens)
+	if err == nil {
+		err = auth.Check()
+	}
+	var wrong config.Complaint
+	if err == nil || errors.As(err, &wrong) {
+		return err
+	}
+	return config.Complaint{Variable: clientsVariable, Text: err.Error()}
 }
 
 const help = `Run the desk: the daemon that keeps the ledger of dead letters, retries them and alerts people.

@@ -1,6 +1,9 @@
 package docket
 
 import (
+	"crypto/x509"
+	"encoding/pem"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,6 +56,28 @@ func TestConfig_Validate(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestConfig_ValidateAsTheDesk: what the desk would refuse at its start is not valid before.
+func TestConfig_ValidateAsTheDesk(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	pair := server.TLS.Certificates[0]
+	der, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert := configured(t, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]})))
+	key := configured(t, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
+	text := "database_url: postgres://u@db/x\ndesk_api_tls_cert: " + cert + "\ndesk_api_tls_key: " + key + "\ndesk_api_client_ca: " + cert + "\ndesk_api_clients: mara:operator\n"
+	for role, code := range map[string]int{"viewer": cli.Misuse, "operator": cli.Done} {
+		path := configured(t, text+"desk_api_tokens: mara:"+role+":0123456789abcdef\n")
+		got := callAs("docket", nil, nil, "config", "validate", "desk", "--config", path)
+		if got.Code != code || (code == cli.Misuse) != strings.Contains(got.Err, "DOCKET_DESK_API_CLIENTS: mara has one role by token and another by certificate") {
+			t.Errorf("%s: exit %d\n%s%s", role, got.Code, got.Out, got.Err)
+		}
 	}
 }
 

@@ -30,7 +30,7 @@ func Main(called string, env cli.Env, stdin io.Reader, at term.Terminal) int {
 			return p.Main(env)
 		}
 	}
-	env.Program, env.Judges, env.Shelf = config.Desk, desk.Judges(), shelf.Open
+	env.Program, env.Judges, env.Agree, env.Shelf = config.Desk, desk.Judges(), desk.Agree, shelf.Open
 	o := options()
 	o.Stdin, o.Terminal = stdin, at
 	return tree.Main(env, o)
