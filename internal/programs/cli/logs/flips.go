@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"time"
 	"unicode/utf8"
 
@@ -12,6 +13,7 @@ import (
 	"docket/internal/errclass"
 	"docket/internal/history/complete"
 	"docket/internal/history/reader"
+	"docket/internal/history/sharded"
 	"docket/internal/history/state"
 	"docket/internal/programs/cli/frame"
 	"docket/internal/programs/cli/term"
@@ -21,12 +23,12 @@ import (
 // flips is docket flips.
 type flips struct {
 	*printer
-	since, subject string
-	paths          []string
-	limit          int
-	follow         bool
-	every          time.Duration
-	titles         bool // were printed
+	since, subject, after string
+	paths                 []string
+	limit                 int
+	follow                bool
+	every                 time.Duration
+	titles                bool // were printed
 }
 
 const (
@@ -51,6 +53,7 @@ func Flips(call frame.Call) *cobra.Command {
 	f.StringVar(&fl.subject, "subject", "", "only the subject with this `VALUE`, whole, as docket state has it")
 	f.StringArrayVar(&fl.paths, "path", nil, "only this `PATH`, or all below it: 'authz/*'")
 	f.IntVarP(&fl.limit, "limit", "n", defaultFlips, "show at most `N` flips, 1 to 1000; with -f: N past ones first")
+	f.StringVar(&fl.after, "after", "", "continue after `CURSOR`, printed as next by the page before")
 	f.BoolVarP(&fl.follow, "follow", "f", false, "show the last flips, then new ones as they are noted, until Ctrl-C")
 	f.DurationVar(&fl.every, "every", defaultFlipsEvery, "with -f: look for new flips every `DURATION`, 100ms or more")
 	frame.Usage(c, []string{"DOCKET_DATABASE_URL"}, "shown, also if there is none; with -f: stopped by Ctrl-C", "no desk keeps states, or the command failed")
@@ -66,6 +69,8 @@ func (fl *flips) query(c *cobra.Command) (q state.FlipQuery, err error) {
 	switch {
 	case fl.limit < 1 || fl.limit > state.MostFlips:
 		return q, frame.Misuse("--limit must be 1 to %d", state.MostFlips)
+	case fl.follow && c.Flags().Changed("after"):
+		return q, frame.Misuse("--follow shows new flips; it cannot be used with --after")
 	case !fl.follow && c.Flags().Changed("every"):
 		return q, frame.Misuse("--every needs --follow")
 	case fl.every < leastEvery:
@@ -77,8 +82,39 @@ func (fl *flips) query(c *cobra.Command) (q state.FlipQuery, err error) {
 		return q, err
 	}
 	q = state.FlipQuery{Subject: fl.subject, Paths: fl.paths, Limit: fl.limit, Backward: true}
+	if c.Flags().Changed("after") {
+		if q.Before, q.Places, err = flipsAfter(fl.after); err != nil {
+			return q, err
+		}
+	}
 	q.Since, _, err = frame.Between(fl.since, "", fl.Now())
 	return q, err
+}
+
+// flipsAfter reads the next of a page: the number of a flip, or the places in shards, as each of these numbers its own.
+func flipsAfter(cursor string) (before int64, places state.Places, err error) {
+	if before, err = strconv.ParseInt(cursor, 10, 64); err == nil && before > 0 {
+		return before, nil, nil
+	}
+	if places, err = sharded.ParsePlaces(cursor); err != nil {
+		return 0, nil, noCursor(cursor)
+	}
+	return 0, places, nil
+}
+
+func noCursor(cursor string) error {
+	return frame.Misuse("--after must be the next of the page before, not %s", term.Quoted(cursor))
+}
+
+// nextFlips returns the cursor of the page behind flips that q found; empty if there is none.
+func nextFlips(q state.FlipQuery, found []state.Flip, m state.Mark) string {
+	switch {
+	case len(found) < q.Limit:
+		return ""
+	case m.Places != nil:
+		return sharded.PlacesText(m.Places)
+	}
+	return strconv.FormatInt(q.Next(found, m).Before, 10)
 }
 
 func (fl *flips) list(ctx context.Context, q state.FlipQuery) error {
@@ -90,7 +126,11 @@ func (fl *flips) list(ctx context.Context, q state.FlipQuery) error {
 	if err = fl.parts.Pass(err); err != nil {
 		return fl.noStates(err)
 	}
+	if q.Before > 0 && mark.Places != nil || q.Places != nil && mark.Places == nil {
+		return noCursor(fl.after) // it is of a list with shards, or of one without
+	}
 	said := fl.endedStates(begun, complete.Facts{Found: len(all) > 0, Partly: mark.FullAt != nil}, mark)
+	next := nextFlips(q, all, mark)
 	switch {
 	case fl.follow:
 		slices.Reverse(all)
@@ -98,7 +138,7 @@ func (fl *flips) list(ctx context.Context, q state.FlipQuery) error {
 		fl.tellPartial()
 		return fl.followed(ctx, q, all, mark)
 	case fl.AsJSON:
-		out := jsonFlips{Flips: []jsonFlip{}, jsonAsOf: asOf(mark, said, fl.partial())}
+		out := jsonFlips{Flips: []jsonFlip{}, Next: next, jsonAsOf: asOf(mark, said, fl.partial())}
 		for i := range all {
 			out.Flips = append(out.Flips, jsonFlipOf(&all[i]))
 		}
@@ -115,8 +155,8 @@ func (fl *flips) list(ctx context.Context, q state.FlipQuery) error {
 	}
 	tellComplete(fl.Call, said)
 	fl.endOfShards()
-	if len(all) == q.Limit {
-		fl.Tell("there may be more; -n shows up to %d\n", state.MostFlips)
+	if next != "" {
+		fl.Tell("there may be more: --after %s\n", next)
 	}
 	return nil
 }
@@ -200,6 +240,7 @@ func (fl *flips) flow(all []state.Flip) {
 
 type jsonFlips struct {
 	Flips []jsonFlip `json:"flips"`
+	Next  string     `json:"next"`
 	jsonAsOf
 }
 

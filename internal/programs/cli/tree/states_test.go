@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -92,6 +93,69 @@ func TestStates_Chosen(t *testing.T) {
 		if strings.Join(got, " ") != want {
 			t.Errorf("%s: %q, want %q", args, got, want)
 		}
+	}
+}
+
+// TestFlips_Pages follows the next of each page, which tells a program that there may be more.
+func TestFlips_Pages(t *testing.T) {
+	t.Parallel()
+	sharded, _, _ := statesInShards()
+	overDesk := &world{states: statesKept()}
+	overDesk.overDesk(t, "auditor")
+	for name, w := range map[string]*world{"database": {states: statesKept()}, "desk": overDesk, "shards": sharded} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var want, got []string
+			type page struct {
+				Items []struct {
+					Shard string
+					ID    int64 `json:"flip_id"`
+				}
+				Next string
+			}
+			ask := func(args ...string) (p page, ids []string) {
+				r := w.call(append([]string{"flips", "-o", "json"}, args...)...)
+				if err := json.Unmarshal([]byte(r.out), &p); err != nil || r.code != 0 {
+					t.Fatalf("%v: exit %d, %v: %s%s", args, r.code, err, r.out, r.err)
+				}
+				for _, f := range p.Items {
+					ids = append(ids, fmt.Sprint(f.Shard, f.ID))
+				}
+				if said := strings.Contains(r.err, "there may be more: --after "+p.Next); said != (p.Next != "") {
+					t.Errorf("%v: next %q, %s", args, p.Next, r.err)
+				}
+				return p, ids
+			}
+			if all, ids := ask(); all.Next == "" {
+				want = ids
+			}
+			next := ""
+			for {
+				args := []string{"-n", "1"}
+				if next != "" {
+					args = append(args, "--after", next)
+				}
+				p, ids := ask(args...)
+				got = append(got, ids...)
+				if next = p.Next; next == "" || len(got) > 2*len(want) {
+					break
+				}
+			}
+			if len(want) < 3 || !slices.Equal(got, want) {
+				t.Errorf("pages %v, want %v", got, want)
+			}
+		})
+	}
+	for _, args := range []string{"--after=", "--after x", "--after 0", "--after -1", "--after a=", "--after 7 -f"} {
+		if r := (&world{states: statesKept()}).call(append([]string{"flips"}, strings.Fields(args)...)...); r.code != 2 || !strings.Contains(r.err, "--after") {
+			t.Errorf("%s: exit %d, %s", args, r.code, r.err)
+		}
+	}
+	if r := (&world{states: statesKept()}).call("flips", "--after", "a=7"); r.code != 2 {
+		t.Errorf("places without shards: exit %d, %s", r.code, r.err)
+	}
+	if w, _, _ := statesInShards(); w.call("flips", "--after", "7").code != 2 {
+		t.Error("a number with shards is taken")
 	}
 }
 
