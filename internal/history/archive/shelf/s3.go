@@ -233,6 +233,9 @@ func (b *bucket) List(ctx context.Context, prefix string) ([]string, error) {
 			names = append(names, name)
 		}
 	}
+	if err := ctx.Err(); err != nil { // the client then ends a listing early, and returns no error
+		return nil, err
+	}
 	slices.Sort(names)
 	return names, nil
 }
