@@ -121,10 +121,24 @@ func (d *archiveDay) Settle(ctx context.Context) error {
 	return d.of.failed("make the day", err)
 }
 
+// recent refuses a day that is too recent by the server's clock. The clock of this host may be ahead, and answers about such a day
+// look into no archive.
+func (d *archiveDay) recent(ctx context.Context) error {
+	var now time.Time
+	if err := d.conn.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&now); err != nil || d.day.Settled(now) {
+		return err
+	}
+	return &archive.CannotError{Why: fmt.Sprintf("%s is too recent: the clock of the database says %s", d.day, now.UTC().Format(time.RFC3339)),
+		Do: "set the clocks of this host and of the database; only days before yesterday (UTC) can be archived, because late decisions arrive until then"}
+}
+
 // Detach takes the partition out of the table. From then on nobody who writes by way of the table reaches it, and what comes of that day
 // goes to the default partition. It is refused with [archive.UncountedError] where writers would wait for long until it is counted. It is refused with
 // [archive.UnfollowedError] where the states lack some of it, unless withoutStates.
 func (d *archiveDay) Detach(ctx context.Context, withoutStates bool) error {
+	if err := d.recent(ctx); err != nil {
+		return d.refused("look at the clock", err)
+	}
 	counts, err := d.countable(ctx)
 	if err != nil {
 		return d.refused("count the day", err)
