@@ -54,7 +54,7 @@ type StateBefore struct {
 // StatesAsOf says what states and flips have.
 type StatesAsOf struct {
 	StoredBefore time.Time  `json:"stored_before" doc:"Decisions that were stored before then are in the answer; those of the last seconds are not"`
-	StoredSince  time.Time  `json:"stored_since" doc:"Decisions that were stored before then are in no state: they were archived or removed before states were kept"`
+	StoredSince  time.Time  `json:"stored_since" doc:"Decisions that were stored before then are in no state: they were archived or removed before states were kept. Of flips: or the flips of then were removed (DOCKET_STATES_KEEP_FLIPS)"`
 	SubjectsBy   string     `json:"subjects_by" doc:"Where subjects are: PATH=PLACE, by comma; the first that fits counts"`
 	FullAt       *time.Time `json:"full_at,omitempty" doc:"When a subject last got no state on a path, as there were DOCKET_STATES_MAX; the answer may lack states and flips then, and is PARTIAL"`
 	// TrimmedBefore is missing if no state was removed.

@@ -12,7 +12,7 @@ var ErrNone = errors.New("there are no states: no desk keeps them")
 // Mark says what the states have.
 type Mark struct {
 	StoredBefore time.Time  // all that was stored before is in them
-	StoredSince  time.Time  // they began with decisions stored then; earlier decisions are in none
+	StoredSince  time.Time  // they began with decisions stored then; earlier decisions are in none. Of flips: or earlier ones were removed
 	SubjectsBy   string     // the settings by which subjects were found, as the reader writes them
 	FullAt       *time.Time // when a subject last had no room, and got no state; nil: all had
 	States       int64      // rows

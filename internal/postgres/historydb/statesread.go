@@ -25,6 +25,8 @@ const (
 	statesMarkSQL = `SELECT stored_before, coalesce(since, stored_before), subject_by, full_at, states, (to_jsonb(m)->>'trimmed_before')::timestamptz FROM decision_states_mark m`
 	statesSQL     = `SELECT ` + stateOfSQL + ` FROM decision_states s WHERE s.subject = $1`
 	oneStateSQL   = `SELECT ` + stateOfSQL + ` FROM decision_states s WHERE s.subject = $1 AND s.path = $2`
+	// oldestFlipSQL is the first flip that is left: the oldest ones are removed first.
+	oldestFlipSQL = `SELECT flip_id, stored_at FROM decision_flips ORDER BY flip_id LIMIT 1`
 	flipsSQL      = `SELECT d.flip_id, d.subject, d.path, d.was, d.verdict, d.was_revision, d.revision, d.ts, d.decision_id, d.was_ts, d.was_id, d.stored_at, d.late FROM decision_flips d WHERE d.flip_id > $1`
 )
 
@@ -104,6 +106,9 @@ func (r *Reader) Flips(ctx context.Context, q state.FlipQuery) (all []state.Flip
 		if mark, err = statesMark(ctx, tx); err != nil {
 			return err
 		}
+		if err := flipsKept(ctx, tx, &mark); err != nil {
+			return err
+		}
 		args := []any{q.After}
 		rows, err := tx.Query(ctx, flipsSQL+flipsWhere(q, &args)+" LIMIT "+db.Arg(&args, min(max(q.Limit, 1), state.MostFlips)), args...)
 		if err == nil {
@@ -112,6 +117,21 @@ func (r *Reader) Flips(ctx context.Context, q state.FlipQuery) (all []state.Flip
 		return err
 	})
 	return all, mark, err
+}
+
+// flipsKept moves the beginning of the states to that of the flips, if earlier flips were removed (DOCKET_STATES_KEEP_FLIPS). Flips
+// are numbered from 1 on, without many gaps.
+func flipsKept(ctx context.Context, tx pgx.Tx, mark *state.Mark) error {
+	var id int64
+	var stored time.Time
+	err := tx.QueryRow(ctx, oldestFlipSQL).Scan(&id, &stored)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	if err == nil && id > 1 && stored.After(mark.StoredSince) {
+		mark.StoredSince = stored.UTC()
+	}
+	return err
 }
 
 func flipsWhere(q state.FlipQuery, args *[]any) string {
