@@ -11,7 +11,7 @@ import (
 type statsInput struct {
 	RangeQuery
 	By   string `query:"by" enum:"path,service" default:"path" doc:"What lines are of"`
-	Step string `query:"step" maxLength:"20" doc:"How much time is counted together: 5m, 1h, 1d; without it one that suits the range"`
+	Step string `query:"step" maxLength:"20" doc:"How much time is counted together: 5m, 1h, 1d; without it one that suits the range, or 1h if days left the table"`
 }
 
 // VerdictCounts counts decisions by verdict.
@@ -65,8 +65,12 @@ func (s *api) rates(ctx context.Context, _ caller, in *statsInput) (*statsOutput
 		return nil, faulty("query.step", err.Error())
 	}
 	q.Paths, q.Services, q.ByPath = in.Path, in.Service, in.By == "path"
-	begun := s.Complete.Begin(ctx, complete.Range{Since: q.Since, Until: q.Until, Paths: q.Paths, Services: q.Services})
-	lines, err := s.Decisions.Stats(ctx, q)
+	asked := q
+	if hourly, shorter := q.Hourly(); shorter && in.Step == "" {
+		asked = hourly // the answer may be by the hour
+	}
+	begun := s.Complete.Begin(ctx, complete.Range{Since: asked.Since, Until: asked.Until, Paths: q.Paths, Services: q.Services})
+	lines, q, err := reader.CountStats(ctx, s.Decisions, q, in.Step != "")
 	if err != nil {
 		return nil, ofReader(err)
 	}

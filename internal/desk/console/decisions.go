@@ -88,6 +88,13 @@ func (c *Console) decisions(in *request) (page, error) {
 	if body.First == "" {
 		body.Chart, body.Facets = c.beside(in, &s, &found.DecisionList, body.Partial)
 	}
+	if body.Chart != nil {
+		for _, lack := range body.Chart.Lacks {
+			if !slices.Contains(body.Missing, lack) {
+				body.Missing = append(body.Missing, "The bars lack a part. "+lack)
+			}
+		}
+	}
 	body.Ranges, body.Ready, body.Lasting, body.Exports, body.Rates = s.ranges(), ready(&s), s.lasting(in.now), s.exports(in.who.Role), s.ratesURL()
 	body.Views = c.viewsOf(in, &s)
 	return page{name: "decisions", title: "Decisions", body: body}, nil
@@ -134,6 +141,7 @@ func (c *Console) chart(in *request, s *search) (*histogram, *api.Rates) {
 	h := histogramOf(r, in.now, func(from, to time.Time) string {
 		return s.first("since", from.UTC().Format(time.RFC3339), "until", to.UTC().Format(time.RFC3339))
 	})
+	h.Lacks = lacking(nil, r.Partly)
 	return &h, &r
 }
 

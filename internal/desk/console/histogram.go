@@ -21,6 +21,7 @@ type histogram struct {
 	Width         int
 	First, Last   time.Time
 	Total, Denied int64
+	Lacks         []string // places that were not counted, one sentence each
 }
 
 // maxBars limits the bars of a chart. It is the most steps that counts have, so no bar is left out of the sums.

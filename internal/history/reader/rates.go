@@ -2,6 +2,7 @@ package reader
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -59,6 +60,40 @@ func NewStatsQuery(since, until time.Time, step string, now time.Time) (StatsQue
 		return q, wrong("that is %d steps, and at most %d are counted at once: take a longer step", n, mostSteps)
 	}
 	return q, nil
+}
+
+// Hourly is the request in steps of an hour, which archived days are counted by. It is false if the steps are as long already.
+func (q StatsQuery) Hourly() (hourly StatsQuery, ok bool) {
+	if q.Step >= time.Hour {
+		return q, false
+	}
+	hourly = q
+	hourly.Step, hourly.Since = time.Hour, q.Since.Truncate(time.Hour)
+	if end := q.Until.Truncate(time.Hour); !q.Until.IsZero() && end.Before(q.Until) {
+		hourly.Until = end.Add(time.Hour)
+	}
+	return hourly, true
+}
+
+// CountStats asks a store for counts. If places were not read, and nobody chose the step, it also asks by the hour: days that left
+// the table are counted so. It returns what it asked for the answer.
+func CountStats(ctx context.Context, s Store, q StatsQuery, chosen bool) ([]Stats, StatsQuery, error) {
+	lines, lacks, err := countedBy(ctx, s, q)
+	if err != nil {
+		return nil, q, err
+	}
+	if hourly, shorter := q.Hourly(); shorter && !chosen && len(lacks.NotRead()) > 0 {
+		if other, left, err := countedBy(ctx, s, hourly); err == nil && len(left.NotRead()) < len(lacks.NotRead()) {
+			lines, lacks, q = other, left, hourly
+		}
+	}
+	return lines, q, Told(ctx, lacks.Err())
+}
+
+func countedBy(ctx context.Context, s Store, q StatsQuery) ([]Stats, *Parts, error) {
+	ctx, lacks := WithParts(ctx)
+	lines, err := s.Stats(ctx, q)
+	return lines, lacks, lacks.Pass(err)
 }
 
 // Compare orders lines by time, then by name, OtherPaths last.

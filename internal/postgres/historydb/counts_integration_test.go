@@ -150,7 +150,7 @@ func (w *tallied) exact(store reader.Store, halves bool) {
 				ctx, parts := reader.WithParts(w.t.Context())
 				stats, err := store.Stats(ctx, q)
 				check(w.t, err)
-				if _, looks := store.(joined); looks {
+				if _, looks := store.(joined); looks && step >= time.Hour { // below, a counted day in the default partition may have left
 					check(w.t, parts.Err())
 				}
 				if w.few {

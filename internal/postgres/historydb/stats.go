@@ -2,6 +2,7 @@ package historydb
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"docket/internal/history/archive"
 	"docket/internal/history/reader"
 	"docket/internal/postgres/db"
 )
@@ -62,12 +64,39 @@ func (r *Reader) StatsLate(ctx context.Context, q reader.StatsQuery) ([]reader.S
 	if err != nil {
 		return nil, reader.Lates{}, db.Clean("count decisions", err)
 	}
+	var parts reader.Parts
+	_ = parts.Pass(missed) // it takes it
+	if counts == "" {
+		parts.Miss("days that may have left the table", r.uncounted(ctx, q))
+	}
 	all := make([]reader.Stats, 0, len(sums))
 	for _, s := range sums {
 		all = append(all, *s)
 	}
 	slices.SortFunc(all, reader.Stats.Compare)
-	return all, found, missed
+	return all, found, parts.Err()
+}
+
+// Why an answer that was counted row by row lacks decisions.
+var (
+	errPartHours = errors.New("these count by whole hours alone: take a step of whole hours (--step 1h)")
+	errNoCounts  = errors.New("this login may not read the counts that have them: see docs/grants.sql")
+)
+
+// uncounted says that days of the range may have left the table, if the rows of the table alone were counted. It asks nothing of
+// times that no archive takes.
+func (r *Reader) uncounted(ctx context.Context, q reader.StatsQuery) error {
+	if !archive.DayOf(q.Since).Settled(time.Now()) {
+		return nil
+	}
+	gone, err := r.Gone(ctx, q.Since, q.Until)
+	switch {
+	case err == nil && !gone:
+		return nil
+	case wholeHours(q):
+		return errNoCounts
+	}
+	return errPartHours
 }
 
 // statsOf adds up the lines of one table. It returns the counts that it took them from; empty: none.
@@ -123,10 +152,15 @@ const (
 	byHour = `(SELECT c.hour AS at, c.* FROM decision_counts c)`
 )
 
+// wholeHours reports whether each step is one of whole hours.
+func wholeHours(q reader.StatsQuery) bool {
+	return q.Step%time.Hour == 0 && q.Since.Equal(q.Since.Truncate(time.Hour))
+}
+
 // countedIn says which counts answer q: the coarsest whose lines are each of one step, and that this role may read. It is empty if
 // there are none. left says whether this role may read which days were archived.
 func countedIn(ctx context.Context, tx pgx.Tx, q reader.StatsQuery) (from string, left bool, err error) {
-	if q.Step%time.Hour != 0 || !q.Since.Equal(q.Since.Truncate(time.Hour)) {
+	if !wholeHours(q) {
 		return "", false, nil
 	}
 	var days, hours bool

@@ -48,7 +48,7 @@ func Stats(call frame.Call) *cobra.Command {
 	t.choose.declareRange(call, c, "24h")
 	c.Flags().StringVar(&t.by, "by", "path", "one line per `KEY`: path or service (default path)")
 	c.Flags().Lookup("by").DefValue = "" // the text says it
-	c.Flags().StringVar(&t.step, "step", "", "length of one step: `STEP`, whole minutes that divide a day, or whole days: 5m, 1h, 1d (default: 5m up to 2h of range, 1h up to 2d, else 1d)")
+	c.Flags().StringVar(&t.step, "step", "", "length of one step: `STEP`, whole minutes that divide a day, or whole days: 5m, 1h, 1d (default: 5m up to 2h of range, 1h up to 2d, else 1d; at least 1h if days left the table)")
 	c.Flags().IntVarP(&t.limit, "limit", "n", defaultRates, "print at most `N` paths or services, 1 or more; --json prints all")
 	c.Flags().BoolVar(&t.steps, "steps", false, "print one line per step of each path or service")
 	frame.Usage(c, []string{"DOCKET_DATABASE_URL"}, "counted, also if no decision matches", "")
@@ -69,8 +69,12 @@ func Stats(call frame.Call) *cobra.Command {
 
 // count counts decisions and prints the result.
 func (t *stats) count(ctx context.Context, q reader.StatsQuery) error {
-	begun := begin(ctx, t.Call, complete.Range{Since: q.Since, Until: q.Until, Paths: q.Paths, Services: q.Services})
-	lines, err := t.Sys.Decisions.Stats(ctx, q)
+	asked := q
+	if hourly, shorter := q.Hourly(); shorter && t.step == "" {
+		asked = hourly // the answer may be by the hour
+	}
+	begun := begin(ctx, t.Call, complete.Range{Since: asked.Since, Until: asked.Until, Paths: q.Paths, Services: q.Services})
+	lines, q, err := reader.CountStats(ctx, t.Sys.Decisions, q, t.step != "")
 	if err = t.parts.Pass(err); err != nil {
 		return err
 	}

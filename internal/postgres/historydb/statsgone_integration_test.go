@@ -1,0 +1,64 @@
+//go:build integration
+
+package historydb_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"docket/internal/history/reader"
+	"docket/internal/postgres/historydb"
+)
+
+// Steps below an hour are counted row by row, and no row of an archived day is left. The answer says so. By the hour it is whole.
+func TestStats_ArchivedDayInSmallSteps(t *testing.T) {
+	t.Parallel()
+	w := newTallied(t, 31)
+	w.settle()
+	w.all = append(w.all, w.rowsOf(w.other, 60)...)
+	w.count(0)
+	day := w.day.Time
+	small := reader.StatsQuery{Since: day.Add(time.Hour), Until: day.Add(23 * time.Hour), Step: 30 * time.Minute}
+	total := func(store reader.Store, q reader.StatsQuery) (n int64, err error) {
+		lines, err := store.Stats(t.Context(), q)
+		for _, l := range lines {
+			for _, c := range l.Counts {
+				n += c
+			}
+		}
+		return n, err
+	}
+	before, err := total(w.both, small)
+	if check(t, err); before == 0 {
+		t.Fatal("the day has no decisions")
+	}
+	w.archive(false)
+	for name, store := range map[string]reader.Store{"table": w.both.Reader, "with archives": w.both} {
+		n, err := total(store, small)
+		if partial := reader.AsPartial(err); partial == nil || n != 0 || !strings.Contains(err.Error(), "--step 1h") {
+			t.Errorf("%s: %d decisions, %v", name, n, err)
+		}
+		hourly := small
+		hourly.Step = time.Hour
+		if n, err := total(store, hourly); err != nil || n != before {
+			t.Errorf("%s: %d decisions by the hour, want %d, %v", name, n, before, err)
+		}
+		if _, by, err := reader.CountStats(t.Context(), store, small, false); err != nil || by.Step != time.Hour {
+			t.Errorf("%s: without a step: by %v, %v", name, by.Step, err)
+		}
+		now := time.Now().UTC().Truncate(time.Hour)
+		if _, err := total(store, reader.StatsQuery{Since: now.Add(-time.Hour), Until: now.Add(time.Hour), Step: 5 * time.Minute}); err != nil {
+			t.Errorf("%s: of today: %v", name, err)
+		}
+	}
+	role := w.Name + "_rows"
+	w.Exec(t, `CREATE ROLE `+role+`; GRANT USAGE ON SCHEMA public TO `+role+`; GRANT SELECT ON decision_logs TO `+role)
+	t.Cleanup(func() { w.Exec(t, `DROP OWNED BY `+role+` CASCADE; DROP ROLE `+role) })
+	pg := open(t, w.URL+"&role="+role, 20*time.Second)
+	hourly := small
+	hourly.Step = time.Hour
+	if _, err := total(historydb.NewReader(pg.DB), hourly); reader.AsPartial(err) == nil || !strings.Contains(err.Error(), "may not read the counts") {
+		t.Errorf("a role that may not read the counts: %v", err)
+	}
+}
