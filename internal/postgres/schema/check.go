@@ -35,7 +35,8 @@ type Check struct {
 	Hint   string // the remedy, empty where all is well
 }
 
-const oldestServer = 130000
+// oldestServer is the first with all that the migrations use: bloom filters of BRIN, and CREATE OR REPLACE TRIGGER.
+const oldestServer = 140000
 
 // Check examines the database before it is gone live with, and changes nothing: server, table, columns, unique
 // index, grants of the current role, durability, and whether a known-good row is taken. It stops where nothing further
@@ -96,15 +97,20 @@ func checkServer(ctx context.Context, conn *pgx.Conn) (Check, error) {
 	if err := conn.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('server_encoding')`).Scan(&number, &encoding); err != nil {
 		return Check{}, err
 	}
+	return judgeServer(number, encoding), nil
+}
+
+func judgeServer(number int, encoding string) Check {
 	c := Check{Name: "server", Detail: fmt.Sprintf("PostgreSQL %d.%d", number/10000, number%10000)}
 	if number < oldestServer {
-		c.Level, c.Hint = Warn, "Docket is not tested with a server before 13"
+		c.Level, c.Hint = Fail, fmt.Sprintf("use PostgreSQL %d or later: `consumer migrate` fails on an earlier one", oldestServer/10000)
+		return c
 	}
 	if encoding != "UTF8" {
 		c.Level, c.Detail = Warn, c.Detail+", and a database with the encoding "+db.Identifier(encoding)
 		c.Hint = "a decision with a character that the database cannot hold becomes a dead letter (22P05): use a database that was created with ENCODING 'UTF8'"
 	}
-	return c, nil
+	return c
 }
 
 func checkReadOnly(ctx context.Context, conn *pgx.Conn) (Check, error) {
