@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"docket/internal/testkit/testenv"
 )
@@ -76,12 +77,65 @@ func TestPage_NamesLeastRights(t *testing.T) {
 	for _, group := range []string{"docket", "docket-parking", "docket-desk"} { // the ledger has the dead letters before the desk's offset
 		verify = append(verify, testenv.ACL{Operation: kadm.OpDescribe, Group: group})
 	}
+	desk := []testenv.ACL{{Operation: kadm.OpRead, Group: "docket-desk"}, {Operation: kadm.OpWrite, Topic: "decision-logs"}}
+	for _, topic := range []string{"decision-logs", "decision-logs-dlq", "decision-logs-parking", "decision-logs-parking-dlq"} { // parking and source for the loss horizon
+		desk = append(desk, testenv.ACL{Operation: kadm.OpRead, Topic: topic})
+	}
+	for _, group := range []string{"docket", "docket-parking"} {
+		desk = append(desk, testenv.ACL{Operation: kadm.OpDescribe, Group: group})
+	}
 	// The rights for lanes are in commands of their own, in a loop.
-	for principal, want := range map[string][]testenv.ACL{"docket-consumer": consumer, "docket-replayer": replayer, "docket-collector": s.collectorRights(), "docket-verify": verify} {
+	for principal, want := range map[string][]testenv.ACL{
+		"docket-consumer": consumer, "docket-replayer": replayer, "docket-desk": desk, "docket-collector": s.collectorRights(), "docket-verify": verify,
+	} {
 		if got := rightsOf(documented(t, principal)); !slices.Equal(sorted(got), sorted(want)) {
 			t.Errorf("%s: the page gives %v, the tests %v", principal, got, want)
 		}
 	}
+}
+
+// TestPage_DeskSeesHorizon: with the rights that the page gives to it, the desk knows when Kafka deletes records that wait in each topic.
+func TestPage_DeskSeesHorizon(t *testing.T) {
+	t.Parallel()
+	k := testenv.Secured(t)
+	s := securedSystem(t, k)
+	group := testenv.Prefix(t) + "desk"
+	own := map[string]string{
+		"decision-logs": s.places.Topic, "decision-logs-dlq": s.places.DLQTopic, "decision-logs-parking": s.places.ParkingTopic, "decision-logs-parking-dlq": s.places.ParkingDLQ,
+		"docket": s.places.Group, "docket-parking": s.places.ParkingGroup, "docket-desk": group, "": "",
+	}
+	var rights []testenv.ACL
+	for _, acl := range rightsOf(documented(t, "docket-desk")) {
+		acl.Topic, acl.Group = own[acl.Topic], own[acl.Group]
+		rights = append(rights, acl)
+	}
+	p := newPrincipal(t, k, s.places.Topic+"desk")
+	k.Grant(t, p.name, rights...)
+	for _, topic := range []string{s.places.Topic, s.places.ParkingTopic, s.places.DLQTopic, s.places.ParkingDLQ} {
+		s.produceTo(topic, &kgo.Record{Value: []byte(logOf("waits", ""))})
+	}
+	s.env = append(append(s.env, p.mtls(t, k.At(testenv.ListenerMTLS), k.CA, tomorrow())...), "DOCKET_DESK_GROUP="+group)
+	eventually(t, patience, "the rights are in force", func() error {
+		var report struct {
+			Horizons []struct {
+				Topic, Error string
+				Unread       int64
+				Oldest       string
+			}
+		}
+		if told, err := s.tryDocket(&report, 0, "report"); err != nil {
+			return fmt.Errorf("%w %s", err, told)
+		}
+		if len(report.Horizons) != 4 {
+			return fmt.Errorf("%d topics", len(report.Horizons))
+		}
+		for _, h := range report.Horizons {
+			if h.Error != "" || h.Unread != 1 || h.Oldest == "" {
+				return fmt.Errorf("%+v", h)
+			}
+		}
+		return nil
+	})
 }
 
 // brief makes Java fit for a command that ends at once.
