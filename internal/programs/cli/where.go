@@ -41,9 +41,9 @@ func WhereIs() Command {
 		},
 		More: "RECORD is a whole decision_id, or TOPIC/PARTITION/OFFSET[/INDEX] in a topic of Docket. INDEX is the place of a\n" +
 			"decision inside its Kafka record, from 0. A decision_id is looked for in the rows, the ledger of dead letters,\n" +
-			"unread, parked and dead-lettered records, the spools of this host, and archived dead letters. Each place that\n" +
-			"was not searched completely is named. If nothing has it, the source topics are searched, which can take long.\n" +
-			"With DOCKET_LANES the topics of all lanes are searched, and the lane of a record is named.",
+			"unread, parked and dead-lettered records, the spools of this host, and the archives (DOCKET_ARCHIVE_TO). Each\n" +
+			"place that was not searched completely is named. If nothing has it, the source topics are searched, which can\n" +
+			"take long. With DOCKET_LANES the topics of all lanes are searched, and the lane of a record is named.",
 		Uses: []string{"DOCKET_KAFKA_BROKERS", "DOCKET_DATABASE_URL", "DOCKET_SPOOL_DIR"},
 		Exit: [2]string{"each decision is stored, parked, spooled, dead-lettered or not read yet", "not found, or not known as a place was not searched completely; or not written to Kafka yet, or the search failed"},
 		Run: func(env Env, args []string) int {
