@@ -53,6 +53,8 @@ type Assignment struct {
 	promised  bool             // Ready promised a batch
 	asked     bool             // the handler waits for a first record
 	rewind    *kgo.EpochOffset // offset from which dropped records are read again; nil: none were dropped
+	dated     int64            // one past the offset of the record that due is of; 0: none
+	due       time.Time        // when that record is due, by SourceConfig's Due
 	inHand    int64            // bytes of the batch that Fetch took last, until the next call, or of the records that Take took
 	lent      int64            // bytes of it that are in slabs
 	reserved  int64            // bytes of it that are promised to the next batch
@@ -143,36 +145,33 @@ func (a *Assignment) Ready(ctx context.Context) error {
 		if _, err := a.gather(ctx, sc.BatchRecords, sc.BatchBytes, wait); err != nil {
 			return err
 		}
-		freed, ok := a.promise()
+		freed, until, ok := a.promise()
 		if ok {
 			a.gathered = true
 			return nil
 		}
-		select {
-		case <-ctx.Done():
-		case <-a.leaving.Done():
-		case <-freed:
-		}
+		a.awaitFreed(ctx, freed, until)
 	}
 }
 
 // promise keeps the queue from being dropped until Fetch took a batch from it, and memory for it. If the next record has to
-// wait for memory, freed is closed when some may be free.
-func (a *Assignment) promise() (freed <-chan struct{}, ok bool) {
+// wait for memory, freed is closed when some may be free. At the time until, if that is not zero, it need not wait any more.
+func (a *Assignment) promise() (freed <-chan struct{}, until time.Time, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.queue) == 0 { // dropped since
-		return closed, false
+		return closed, time.Time{}, false
 	}
+	until = a.tooSoon()
 	h := &a.session.hand
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if freed = a.session.crowded(a); freed != nil {
-		return freed, false
+	if freed = a.session.crowded(a, !until.IsZero()); freed != nil {
+		return freed, until, false
 	}
 	a.promised = true
 	a.reserve()
-	return nil, true
+	return nil, time.Time{}, true
 }
 
 var closed = func() <-chan struct{} {
@@ -227,20 +226,16 @@ func (a *Assignment) Take(ctx context.Context, records int, bytes int64, wait ti
 			return nil, err
 		}
 		var freed <-chan struct{}
+		var until time.Time
 		taken, _, err := a.pop(func() (n int, most int64) {
-			n, most, freed = a.offer(records, bytes)
+			n, most, freed, until = a.offer(records, bytes)
 			return n, most
 		})
 		if err != nil || len(taken) > 0 {
 			return taken, err
 		}
-		if freed == nil {
-			continue
-		}
-		select {
-		case <-ctx.Done():
-		case <-a.leaving.Done():
-		case <-freed:
+		if freed != nil {
+			a.awaitFreed(ctx, freed, until)
 		}
 	}
 }

@@ -1,10 +1,12 @@
 package kafka
 
 import (
+	"context"
 	"math"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -68,15 +70,16 @@ func (s *session) allowed(own int64) int64 {
 
 // crowded returns a channel to wait on while the next record of a is too large beside those in hand, nil if it is not.
 // A partition with nothing in hand may exceed its limit. A record larger than a share may have to wait for records that
-// are held or not due. So one of these at a time is not crowded, whatever is in hand. The caller has a.mu and h.mu.
-func (s *session) crowded(a *Assignment) <-chan struct{} {
+// are held or not due. So one of these at a time is not crowded, whatever is in hand. One that is too soon would keep the
+// others waiting. So it waits itself. The caller has a.mu and h.mu.
+func (s *session) crowded(a *Assignment, tooSoon bool) <-chan struct{} {
 	size, buffer := recordBytes(a.queue[0]), s.source.sc.BufferBytes
 	h := &s.hand
 	if size <= s.allowed(a.inHand) || a.inHand == 0 && h.bytes+size <= buffer*3/2 {
 		h.leave(a)
 		return nil
 	}
-	if size > s.share() {
+	if size > s.share() && !tooSoon {
 		if !slices.Contains(h.line, a) {
 			h.line = append(h.line, a)
 		}
@@ -92,6 +95,38 @@ func (s *session) crowded(a *Assignment) <-chan struct{} {
 	return h.freed
 }
 
+// tooSoon returns when the next record is due, if it is not yet and is larger than a share. Zero: it is not too soon. A
+// record is asked about once. The caller has a.mu.
+func (a *Assignment) tooSoon() time.Time {
+	r, due := a.queue[0], a.session.source.sc.Due
+	if due == nil || recordBytes(r) <= a.session.share() {
+		return time.Time{}
+	}
+	if a.dated != r.Offset+1 {
+		a.dated, a.due = r.Offset+1, due(r)
+	}
+	if a.due.After(time.Now()) {
+		return a.due
+	}
+	return time.Time{}
+}
+
+// awaitFreed waits until memory was given back, or until a time that is not zero.
+func (a *Assignment) awaitFreed(ctx context.Context, freed <-chan struct{}, until time.Time) {
+	var due <-chan time.Time
+	if !until.IsZero() {
+		timer := time.NewTimer(time.Until(until))
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case <-ctx.Done():
+	case <-a.leaving.Done():
+	case <-freed:
+	case <-due:
+	}
+}
+
 // reserve counts the next record of a promised batch in hand, so that no other partition is promised the same memory. A record
 // within the partition's own share takes nothing from others. The caller has a.mu and h.mu.
 func (a *Assignment) reserve() {
@@ -101,19 +136,20 @@ func (a *Assignment) reserve() {
 	}
 }
 
-// offer is grant if the next record is not crowded. Otherwise there is none, and freed is what crowded returns.
-func (a *Assignment) offer(records int, bytes int64) (n int, most int64, freed <-chan struct{}) {
+// offer is grant if the next record is not crowded. Otherwise there is none, and freed and until are as for promise.
+func (a *Assignment) offer(records int, bytes int64) (n int, most int64, freed <-chan struct{}, until time.Time) {
 	if len(a.queue) == 0 { // dropped since
-		return 0, 0, nil
+		return 0, 0, nil, time.Time{}
 	}
+	until = a.tooSoon()
 	h := &a.session.hand
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if freed = a.session.crowded(a); freed != nil {
-		return 0, 0, freed
+	if freed = a.session.crowded(a, !until.IsZero()); freed != nil {
+		return 0, 0, freed, until
 	}
 	n, most = a.granted(records, bytes)
-	return n, most, nil
+	return n, most, nil, time.Time{}
 }
 
 // grant returns how many records come next within these limits, at least one, and how many bytes they may take. It

@@ -50,6 +50,9 @@ type SourceConfig struct {
 	MaxDecompressBytes int
 	// Once ends Run when every assigned partition is done.
 	Once bool
+	// Due returns when a record may be carried; zero: at once. Memory for one record beyond the limits is kept for those
+	// that are due. It must not change the record. Default: all are due.
+	Due func(*kgo.Record) time.Time
 	// WatchInterval is the pause between two checks of the partitions' ends and of faults. Default 10 s, and a fifth
 	// of it during a fault.
 	WatchInterval time.Duration

@@ -79,6 +79,63 @@ func TestHand_DoneRecordGivesUpItsTurn(t *testing.T) {
 	})
 }
 
+// Records that wait for their time fill the memory. A record beyond the limits that is not due either leaves its turn to one
+// that is. It is read at its time, or once there is room for it.
+func TestHand_NotDueLeavesItsTurn(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ freed, want time.Duration }{
+		"at its time":    {2 * time.Hour, time.Hour},
+		"there is room":  {10 * time.Minute, 10 * time.Minute},
+		"never any room": {1000 * time.Hour, time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				from, asked := time.Now(), 0
+				s := lone(SourceConfig{BufferBytes: 8 << 20, BatchBytes: 8 << 20, Due: func(r *kgo.Record) time.Time {
+					asked++
+					if r.Partition == 0 {
+						return from.Add(time.Hour)
+					}
+					return time.Time{}
+				}})
+				s.sharing.Store(3)
+				of := func(p int32, size int) *Assignment {
+					a := newAssignment(t.Context(), s, "logs", p, "member")
+					r := sized(0, size)
+					r.Partition = p
+					if err := a.append([]*kgo.Record{r}); err != nil {
+						t.Fatal(err)
+					}
+					return a
+				}
+				take := func(a *Assignment) time.Duration {
+					if rs, err := a.Take(t.Context(), 1, 8<<20, 0); err != nil || len(rs) != 1 {
+						t.Error(rs, err)
+					}
+					return time.Since(from)
+				}
+				wait, later, now := of(1, 7<<20), of(0, 6<<20), of(2, 7<<20)
+				take(wait)
+				time.AfterFunc(tc.freed, wait.finishTaken)
+				took := make(chan time.Duration)
+				go func() { took <- take(later) }()
+				synctest.Wait()
+				if waited := take(now); waited > time.Minute {
+					t.Errorf("a due record beyond the limits waited for %v, and the other one is not due", waited)
+				}
+				now.finishTaken()
+				if waited := <-took; waited != tc.want {
+					t.Errorf("the other one was taken after %v, want %v", waited, tc.want)
+				}
+				if asked > 3 {
+					t.Errorf("asked %d times when three records are due", asked)
+				}
+			})
+		})
+	}
+}
+
 // The share grows while a partition waits in the line. Its record is then no larger than a share, and waits for its own records
 // alone.
 func TestHand_ShareGrowsInTheLine(t *testing.T) {

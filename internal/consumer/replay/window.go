@@ -56,6 +56,24 @@ type Config struct {
 	Unproven func(n int, first *kgo.Record)
 }
 
+// Due returns when a record of the parking topic may be let through, as seen now: at most maxBackoff from now. Zero: at
+// once, also if keys do not prove the record.
+func Due(r *kgo.Record, keys envelope.Keys, maxBackoff time.Duration) time.Time {
+	if !keys.Prove(r) {
+		return time.Time{}
+	}
+	return bounded(envelope.Due(r, maxBackoff), time.Now().Add(maxBackoff))
+}
+
+// bounded returns when a record is due, and latest if that is earlier. The clock may have been ahead when the record was
+// parked.
+func bounded(due, latest time.Time) time.Time {
+	if due.After(latest) {
+		return latest
+	}
+	return due
+}
+
 // quiet is how long a run with Once waits for the end of the log before it counts as reached. Control records take up
 // offsets and are never delivered.
 const quiet = 10 * time.Second
@@ -71,9 +89,9 @@ type Window struct {
 	found   bool     // Ready saw that a record is due, and Fetch did not look yet
 	count   atomic.Int64
 
-	bounded bool // next and end are known
-	next    int64
-	end     int64
+	known bool // next and end are
+	next  int64
+	end   int64
 }
 
 type parked struct {
@@ -205,8 +223,7 @@ func (w *Window) look(ctx context.Context) error {
 		return err
 	}
 	w.Account().Enter(records...)
-	// The clock may have been ahead when the record was parked. No record waits longer than MaxBackoff.
-	latest := time.Now().Add(w.cfg.MaxBackoff)
+	latest := time.Now().Add(w.cfg.MaxBackoff) // no record waits longer
 	unproven, first := 0, (*kgo.Record)(nil)
 	for _, r := range records {
 		p := parked{record: r, bytes: w.cfg.Weigh(r)} // weighed with its headers as taken, before untrusted ones are dropped
@@ -217,9 +234,7 @@ func (w *Window) look(ctx context.Context) error {
 			}
 		}
 		p.first = w.cfg.First != nil && w.cfg.First(envelope.OriginalTopicOf(r))
-		if p.due = envelope.Due(r, w.cfg.MaxBackoff); p.due.After(latest) {
-			p.due = latest
-		}
+		p.due = bounded(envelope.Due(r, w.cfg.MaxBackoff), latest)
 		w.waiting = append(w.waiting, p)
 		w.next = r.Offset + 1
 	}
@@ -259,7 +274,7 @@ func (w *Window) finished(ctx context.Context) (bool, error) {
 	if !w.cfg.Once {
 		return false, nil
 	}
-	if !w.bounded {
+	if !w.known {
 		next, end, err := w.Bounds(ctx)
 		if err != nil {
 			return false, fmt.Errorf("find the end of the partition: %w", err)
@@ -267,7 +282,7 @@ func (w *Window) finished(ctx context.Context) (bool, error) {
 		if next > end {
 			return false, fmt.Errorf("offset %d of the group is beyond the end of the partition, %d: the topic was made again, or lost records", next, end)
 		}
-		w.bounded, w.next, w.end = true, max(next, w.next), end
+		w.known, w.next, w.end = true, max(next, w.next), end
 	}
 	return w.next >= w.end || w.Account().Open() >= w.cfg.Lookahead, nil
 }

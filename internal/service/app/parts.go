@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/consumer/replay"
@@ -240,7 +241,7 @@ func open(program config.Program, s config.Settings, o Options, traces *tracing.
 			Memory:             memory,
 			Needs:              needed(program, s),
 			Drain:              s.ShutdownTimeout, Once: o.Once,
-			Notes: notes,
+			Notes: notes, Due: dueOf(program, s, o.Once),
 		}
 		if i == 0 { // one of them asks for all
 			cfg.RetentionOf = append(s.SourceTopics(), s.KafkaParkingTopic, s.KafkaDLQTopic, s.KafkaParkingDLQTopic)
@@ -255,6 +256,15 @@ func open(program config.Program, s config.Settings, o Options, traces *tracing.
 		closers = append(closers, src.Close)
 	}
 	return parts, nil
+}
+
+// dueOf returns when a record that a program reads may be carried; nil: all at once. A run with Once waits for nothing.
+func dueOf(program config.Program, s config.Settings, once bool) func(*kgo.Record) time.Time {
+	if program != config.Replayer || once {
+		return nil
+	}
+	keys := s.HeaderKeys()
+	return func(r *kgo.Record) time.Time { return replay.Due(r, keys, s.ParkingMaxBackoff) }
 }
 
 // database makes a [Database] of a store and of its schema.

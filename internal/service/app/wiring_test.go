@@ -43,6 +43,30 @@ func TestReplayer_AloneBelievesHistory(t *testing.T) {
 	}
 }
 
+func TestDue_OfTheReplayerAlone(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		program config.Program
+		once    bool
+		asks    bool
+	}{
+		"consumer":      {config.Consumer, false, false},
+		"replayer":      {config.Replayer, false, true},
+		"replayer once": {config.Replayer, true, false},
+	} {
+		due := dueOf(tc.program, settings(t, tc.program), tc.once)
+		if (due != nil) != tc.asks {
+			t.Errorf("%s asks when a record is due: %t", name, due != nil)
+		}
+		if due == nil {
+			continue
+		}
+		if in := time.Until(due(decisionLog(0, notBefore(30*time.Minute)))); in < 20*time.Minute || in > 30*time.Minute {
+			t.Errorf("%s: due in %v, want half an hour", name, in)
+		}
+	}
+}
+
 // The database takes a connection and never answers. The batch in hand gets no home, and stopping takes its whole limit
 // and no longer.
 func TestStop_BoundedWaitForTheDatabase(t *testing.T) {
