@@ -54,6 +54,9 @@ type Config struct {
 	// Unproven is called with the number of records in a portion that lack such a proof, and the first of them; nil:
 	// not called.
 	Unproven func(n int, first *kgo.Record)
+	// Unread is called where a run with Once ends before the end of the log: as many offsets were not looked at. nil:
+	// not called.
+	Unread func(offsets int64)
 }
 
 // Due returns when a record of the parking topic may be let through, as seen now: at most maxBackoff from now. Zero: at
@@ -89,9 +92,10 @@ type Window struct {
 	found   bool     // Ready saw that a record is due, and Fetch did not look yet
 	count   atomic.Int64
 
-	known bool // next and end are
-	next  int64
-	end   int64
+	known  bool // next and end are
+	next   int64
+	end    int64
+	unread int64 // offsets below end that found no room
 }
 
 type parked struct {
@@ -251,9 +255,11 @@ func (w *Window) ended(ctx context.Context) error {
 	if err := w.Failing(); err != nil {
 		return fmt.Errorf("read to the end of the partition: %w", err)
 	}
-	if _, _, err := w.Bounds(ctx); err != nil { // nobody may have answered
+	next, _, err := w.Bounds(ctx)
+	if err != nil { // nobody may have answered
 		return fmt.Errorf("find the end of the partition: %w", err)
 	}
+	w.unread = max(0, w.end-max(next, w.next)) // control records were passed
 	w.next = w.end
 	return nil
 }
@@ -284,5 +290,11 @@ func (w *Window) finished(ctx context.Context) (bool, error) {
 		}
 		w.known, w.next, w.end = true, max(next, w.next), end
 	}
-	return w.next >= w.end || w.Account().Open() >= w.cfg.Lookahead, nil
+	if w.next < w.end && w.Account().Open() < w.cfg.Lookahead {
+		return false, nil
+	}
+	if unread := w.unread + max(0, w.end-w.next); unread > 0 && w.cfg.Unread != nil {
+		w.cfg.Unread(unread)
+	}
+	return true, nil
 }

@@ -33,6 +33,7 @@ type log struct {
 	most    int64 // limit of taken
 	failing error
 	next    int64 // of the group
+	marks   bool  // control records are behind the last record, up to the end
 }
 
 // weight is the memory of a record.
@@ -42,18 +43,24 @@ func newLog(records ...*kgo.Record) *log {
 	return &log{most: 1 << 20, account: home.NewAccount("parking", 0), records: records, grown: make(chan *kgo.Record, 1), end: int64(len(records))}
 }
 
-func (l *log) Topic() string                                     { return "parking" }
-func (l *log) Partition() int32                                  { return 0 }
-func (l *log) Leaving() context.Context                          { return context.Background() }
-func (l *log) Hold() func()                                      { return func() {} }
-func (l *log) Account() *home.Account                            { return l.account }
-func (l *log) Ready(context.Context) error                       { panic("the window reads by Take") }
-func (l *log) Fetch(context.Context) (*home.Batch, error)        { panic("the window reads by Take") }
-func (l *log) Commit(context.Context, home.Settled) error        { return nil }
-func (l *log) Done(bytes int64)                                  { l.taken -= bytes }
-func (l *log) Allowed() int64                                    { return l.most }
-func (l *log) Failing() error                                    { return l.failing }
-func (l *log) Bounds(context.Context) (next, end int64, e error) { return l.next, l.end, l.failed }
+func (l *log) Topic() string                              { return "parking" }
+func (l *log) Partition() int32                           { return 0 }
+func (l *log) Leaving() context.Context                   { return context.Background() }
+func (l *log) Hold() func()                               { return func() {} }
+func (l *log) Account() *home.Account                     { return l.account }
+func (l *log) Ready(context.Context) error                { panic("the window reads by Take") }
+func (l *log) Fetch(context.Context) (*home.Batch, error) { panic("the window reads by Take") }
+func (l *log) Commit(context.Context, home.Settled) error { return nil }
+func (l *log) Done(bytes int64)                           { l.taken -= bytes }
+func (l *log) Allowed() int64                             { return l.most }
+func (l *log) Failing() error                             { return l.failing }
+
+func (l *log) Bounds(context.Context) (next, end int64, e error) {
+	if l.marks && l.at >= len(l.records) {
+		return l.end, l.end, l.failed
+	}
+	return l.next, l.end, l.failed
+}
 
 func (l *log) Take(ctx context.Context, records int, bytes int64, _ time.Duration) ([]*kgo.Record, error) {
 	for l.at >= len(l.records) || l.taken >= l.most {
@@ -288,19 +295,23 @@ func TestOnce_EndsWhenNothingIsDue(t *testing.T) {
 		change  func(*Config, *log)
 		batches int
 		within  time.Duration
+		unread  int64
 	}{
-		"empty":            {func() []*kgo.Record { return nil }, func(*Config, *log) {}, 0, 0},
-		"one that is due":  {func() []*kgo.Record { return []*kgo.Record{due(0, 0)} }, func(*Config, *log) {}, 1, 0},
-		"due and not due":  {func() []*kgo.Record { return []*kgo.Record{due(0, time.Minute), due(1, 0)} }, func(*Config, *log) {}, 1, 0},
-		"look-ahead full":  {func() []*kgo.Record { return []*kgo.Record{due(0, time.Minute), due(1, 0)} }, func(c *Config, _ *log) { c.Lookahead = 1 }, 0, 0},
-		"control records":  {func() []*kgo.Record { return []*kgo.Record{due(0, 0)} }, func(_ *Config, l *log) { l.end = 9 }, 1, quiet},
-		"control, waiting": {func() []*kgo.Record { return []*kgo.Record{due(0, 20*time.Minute)} }, func(_ *Config, l *log) { l.end = 9 }, 0, quiet},
+		"empty":            {func() []*kgo.Record { return nil }, func(*Config, *log) {}, 0, 0, 0},
+		"one that is due":  {func() []*kgo.Record { return []*kgo.Record{due(0, 0)} }, func(*Config, *log) {}, 1, 0, 0},
+		"due and not due":  {func() []*kgo.Record { return []*kgo.Record{due(0, time.Minute), due(1, 0)} }, func(*Config, *log) {}, 1, 0, 0},
+		"look-ahead full":  {func() []*kgo.Record { return []*kgo.Record{due(0, time.Minute), due(1, 0)} }, func(c *Config, _ *log) { c.Lookahead = 1 }, 0, 0, 1},
+		"no memory":        {func() []*kgo.Record { return []*kgo.Record{due(0, time.Hour), due(1, 0), due(2, 0)} }, func(_ *Config, l *log) { l.most = 1 }, 0, quiet, 2},
+		"control records":  {func() []*kgo.Record { return []*kgo.Record{due(0, 0)} }, func(_ *Config, l *log) { l.end, l.marks = 9, true }, 1, quiet, 0},
+		"control, waiting": {func() []*kgo.Record { return []*kgo.Record{due(0, 20*time.Minute)} }, func(_ *Config, l *log) { l.end, l.marks = 9, true }, 0, quiet, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				cfg := config()
 				cfg.Once = true
+				var unread int64
+				cfg.Unread = func(n int64) { unread += n }
 				l := newLog(tc.records()...)
 				tc.change(&cfg, l)
 				w := New(cfg, l)
@@ -316,8 +327,8 @@ func TestOnce_EndsWhenNothingIsDue(t *testing.T) {
 					settle(t, b)
 					n++
 				}
-				if n != tc.batches || time.Since(from) != tc.within {
-					t.Errorf("%d batches in %v, want %d in %v", n, time.Since(from), tc.batches, tc.within)
+				if n != tc.batches || time.Since(from) != tc.within || unread != tc.unread {
+					t.Errorf("%d batches in %v and %d offsets unread, want %d in %v and %d", n, time.Since(from), unread, tc.batches, tc.within, tc.unread)
 				}
 			})
 		})

@@ -33,7 +33,7 @@ func Run(text string, once bool) Command {
 	c.Uses = []string{"DOCKET_KAFKA_BROKERS", "DOCKET_DATABASE_URL", "DOCKET_SPOOL_DIR", "DOCKET_HTTP_ADDR"}
 	c.Exit = [2]string{"stopped by a signal", "failed, or stopped at once by a second signal"}
 	if once {
-		c.Exit[0] = "stopped by a signal; with --once: everything that was due is replayed"
+		c.Exit[0] = "stopped by a signal; with --once: what was due is replayed; the log names what was not looked at"
 	}
 	c.Run = func(env Env, _ []string) int {
 		env.Options.Once = o

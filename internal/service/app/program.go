@@ -297,7 +297,8 @@ func (p *Program) carry(ctx context.Context, a Assignment) error {
 	s := p.settings
 	w := replay.New(replay.Config{
 		Lookahead: s.ParkingLookahead, Weigh: kafka.RecordBytes, MaxBackoff: s.ParkingMaxBackoff,
-		BatchRecords: s.BatchMaxRecords, BatchBytes: int64(s.BatchMaxBytes), BatchWait: s.BatchMaxWait, Once: p.options.Once, Keys: s.HeaderKeys(), Unproven: p.unproven,
+		BatchRecords: s.BatchMaxRecords, BatchBytes: int64(s.BatchMaxBytes), BatchWait: s.BatchMaxWait, Keys: s.HeaderKeys(), Unproven: p.unproven,
+		Unread: func(offsets int64) { p.unread(a, offsets) }, Once: p.options.Once,
 		First: p.first(),
 	}, a)
 	p.mu.Lock()
@@ -316,6 +317,13 @@ func (p *Program) unproven(n int, first *kgo.Record) {
 	p.log.Warn().Int("records", n).Str("topic", first.Topic).Int32("partition", first.Partition).Int64("offset", first.Offset).
 		Str("hint", "somebody without the key of DOCKET_HEADER_KEY wrote to this topic, or the key is newer than the records; they are replayed as never tried").
 		Msg("parked records without proof")
+}
+
+// unread says that a run with Once left records that may be due.
+func (p *Program) unread(a Assignment, offsets int64) {
+	p.log.Warn().Int64("offsets", offsets).Str("topic", a.Topic()).Int32("partition", a.Partition()).
+		Str("hint", "records before them wait for their time and fill DOCKET_PARKING_LOOKAHEAD or the memory; run --once again when those are due, or raise DOCKET_PARKING_LOOKAHEAD").
+		Msg("parked records not looked at")
 }
 
 // waiting is how many parked records were read and are not due.

@@ -200,6 +200,22 @@ func TestOnce_EndsByItself(t *testing.T) {
 	}
 }
 
+// TestOnce_NamesTheRest: a record that may be due is behind one that is not, and was not looked at.
+func TestOnce_NamesTheRest(t *testing.T) {
+	t.Parallel()
+	w := setup(t, config.Replayer, Options{Once: true}, "DOCKET_BATCH_MAX_RECORDS=1", "DOCKET_PARKING_LOOKAHEAD=1")
+	w.source.once = true
+	p := newPartition("decision-logs-parking", decisionLog(0, notBefore(30*time.Minute)), decisionLog(1))
+	w.source.assignments = []Assignment{p}
+	w.run()
+	if err := w.end(); err != nil || w.db.rows() != 0 {
+		t.Errorf("Run = %v, %d rows", err, w.db.rows())
+	}
+	if said := w.log.String(); !strings.Contains(said, `"offsets":1,"topic":"decision-logs-parking","partition":0`) || !strings.Contains(said, "parked records not looked at") {
+		t.Errorf("the log does not name the rest:\n%s", said)
+	}
+}
+
 func TestRun_FailureEndsAll(t *testing.T) {
 	t.Parallel()
 	w := setup(t, config.Consumer, Options{})
