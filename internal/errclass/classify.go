@@ -14,6 +14,7 @@ const (
 	weighsTimeout
 	weighsDNS
 	weighsTLS
+	weighsDescriptors
 	weighsCircumstance // a mark that says when it failed and not why
 	weighsEcho         // 25P02, which only repeats that there was an error before
 	weighsCause        // a SQLSTATE, or a mark
@@ -38,7 +39,8 @@ func (f finding) or(other finding) finding {
 //   - A cancelled context is the program's own shutdown, whatever other errors it caused. A caller that was not stopped
 //     treats it as Transient.
 //   - Then the first SQLSTATE that is not 25P02, or the mark of As around it.
-//   - Then the failures without a SQLSTATE: TLS, a host that does not exist, timeouts, the network.
+//   - Then the failures without a SQLSTATE: no file descriptor left, TLS, a host that does not exist, timeouts, the
+//     network.
 //   - Everything else is CodeInternal with class Unknown.
 //
 // A nil error is OK.

@@ -173,6 +173,9 @@ func TestClassify_WithoutASQLSTATE(t *testing.T) {
 		held("does not speak TLS", wrapped(tls.RecordHeaderError{}), "tls"),
 		held("refused beside a timeout", errors.Join(context.DeadlineExceeded, x509.UnknownAuthorityError{}), "tls"),
 
+		{"no descriptor left", dial(os.NewSyscallError("socket", syscall.EMFILE)), "no_descriptors", errclass.Systemic, errclass.RetryHold},
+		{"none left on the host", errors.Join(context.DeadlineExceeded, dial(os.NewSyscallError("socket", syscall.ENFILE))), "no_descriptors", errclass.Systemic, errclass.RetryHold},
+		{"one of two servers answered", errors.Join(dial(syscall.EMFILE), state("57P03")), "57P03", errclass.Transient, errclass.RetryPark},
 		{"unrecognised", wrappedPlain(errors.New("what is this")), "internal", errclass.Unknown, errclass.RetryPark},
 		{"unrecognised of a kind that cannot be compared", uncomparable{[]string{"x"}}, "internal", errclass.Unknown, errclass.RetryPark},
 		{"a full disk of ours is no network", fmt.Errorf("x: %w", &fs.PathError{Op: "write", Err: syscall.ENOSPC}), "internal", errclass.Unknown, errclass.RetryPark},

@@ -7,6 +7,7 @@ const (
 	CodeTimeout           = "timeout"
 	CodeDNS               = "dns"
 	CodeTLS               = "tls"
+	CodeDescriptors       = "no_descriptors"
 	CodeConfig            = "config"
 	CodeAmbiguousCommit   = "ambiguous_commit"
 	CodeCanceled          = "canceled"
@@ -43,6 +44,8 @@ var ownCodes = []Classification{
 		Why: "The name service says that the host does not exist."},
 	{Code: CodeTLS, Name: "tls_refused", Rule: Hold,
 		Why: "One end rejects the other's certificate or does not support TLS: unknown authority, expired, wrong name or wrong port."},
+	{Code: CodeDescriptors, Name: "too_many_open_files", Rule: RetryHold,
+		Why: "This process or its host has no file descriptor left for a connection. The database may be well."},
 	{Code: CodeConfig, Name: "configuration_refused", Rule: Hold,
 		Why: "A setting cannot be used as it is, such as a malformed connection string."},
 	{Code: CodeAmbiguousCommit, Name: "commit_outcome_unknown", Rule: RetryPark,

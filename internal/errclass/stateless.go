@@ -20,6 +20,8 @@ func stateless(err error) symptom {
 	switch {
 	case is(err, context.Canceled):
 		return symptom{weighsCancelled, CodeCanceled}
+	case err == syscall.EMFILE, err == syscall.ENFILE:
+		return symptom{weighsDescriptors, CodeDescriptors}
 	case isTLS(err):
 		return symptom{weighsTLS, CodeTLS}
 	case isMissingHost(err):

@@ -85,7 +85,7 @@ var specified = []struct {
 	{"dns tls config", errclass.Systemic, errclass.Hold},
 	{"canceled", errclass.Cancelled, errclass.Ignore},
 	{"pool_closed conn_busy tx_closed too_many_parameters", errclass.Systemic, errclass.Bug},
-	{"commit_rollback", errclass.Systemic, errclass.RetryHold},
+	{"commit_rollback no_descriptors", errclass.Systemic, errclass.RetryHold},
 	{"encode too_slow id_conflict", errclass.Data, errclass.Bisect},
 	{"empty syntax duplicate_key missing_field wrong_type out_of_range too_large panic", errclass.Data, errclass.Bisect},
 	{"swallowed", errclass.Data, errclass.ProbeBisect},

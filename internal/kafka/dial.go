@@ -3,8 +3,10 @@ package kafka
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -39,7 +41,11 @@ func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, e
 	}
 	conn, err := connect(ctx, network, address)
 	if err != nil {
-		return nil, &dialError{address: address, err: err}
+		failed := &dialError{address: address, err: err}
+		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+			failed.code = codeDescriptors
+		}
+		return nil, failed
 	}
 	conf := d.secured()
 	if conf == nil {

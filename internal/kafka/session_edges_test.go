@@ -3,9 +3,12 @@ package kafka_test
 import (
 	"context"
 	"errors"
+	"net"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -315,6 +318,32 @@ func TestMetrics_OfTheLatestSession(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
+}
+
+// The brokers may be well where this process cannot open a connection.
+func TestFault_NoDescriptors(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		cfg := kafka.Config{Brokers: []string{"127.0.0.1:9"}, Dialer: func(_ context.Context, network, _ string) (net.Conn, error) {
+			return nil, &net.OpError{Op: "dial", Net: network, Err: os.NewSyscallError("socket", syscall.EMFILE)}
+		}}
+		s, err := kafka.NewSource(cfg, kafka.SourceConfig{Topic: topic, Group: group}, nop, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- s.Run(ctx, func(context.Context, *kafka.Assignment) error { return nil }) }()
+		time.Sleep(time.Minute)
+		f := &kafka.FaultError{}
+		if errors.As(s.Fault(), &f); f.Reason != kafka.ReasonUnreachable || f.Code != "no_descriptors" || !strings.Contains(f.Hint, "ulimit") {
+			t.Errorf("the fault is %v", s.Fault())
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestLog_FewLinesWhileBrokersAreAway(t *testing.T) {

@@ -27,6 +27,7 @@ const (
 	codeOursRefused  = "tls_client_certificate_refused"
 	codeRefused      = "tls_refused_by_broker"
 	codeClosedAtOnce = "closed_at_once" // for ReasonUnreachable
+	codeDescriptors  = "no_descriptors" // for ReasonUnreachable
 )
 
 var tlsHints = map[string]string{
@@ -42,6 +43,7 @@ var tlsHints = map[string]string{
 	codeOursExpired:  "the client certificate has expired or is not valid yet: put a new pair into the files of DOCKET_KAFKA_TLS_CERT and DOCKET_KAFKA_TLS_KEY; the next attempt reads them",
 	codeOursRefused:  "the broker rejects the client certificate: it must be signed by a CA of the broker's ssl.truststore and be meant for clients",
 	codeRefused:      "the broker ends the TLS handshake: check its log, and its ssl.enabled.protocols and ssl.cipher.suites for TLS 1.2 and 1.3",
+	codeDescriptors:  "no file descriptor is left here: raise the limit of this process (LimitNOFILE, ulimit -n) or of the host, or find out what holds them; the brokers may be well",
 	codeClosedAtOnce: "the brokers close the connection at the first request: the listener may require TLS (DOCKET_KAFKA_TLS) or SASL (DOCKET_KAFKA_SASL_MECHANISM), or a proxy's broker is away",
 }
 

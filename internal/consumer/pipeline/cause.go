@@ -44,7 +44,7 @@ func exhausted(code string, attempts int) *envelope.Cause {
 // Metrics tell more of them apart, so finer codes become one of these few, and the message names the finer one.
 func codeForHeader(code string) string {
 	switch code {
-	case errclass.CodeAmbiguousCommit, errclass.CodeProtocol, errclass.CodeDNS, errclass.CodeTLS:
+	case errclass.CodeAmbiguousCommit, errclass.CodeProtocol, errclass.CodeDNS, errclass.CodeTLS, errclass.CodeDescriptors:
 		return errclass.CodeNetwork
 	case errclass.CodePoolExhausted:
 		return errclass.CodeTimeout

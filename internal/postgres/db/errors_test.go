@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -38,6 +39,7 @@ func TestClean_KeepsOnlyWhatDecides(t *testing.T) {
 		"two hosts, one read-only": {errors.Join(wrapped(refused), wrapped(&ServerError{code: "25006", severity: "ERROR"})), "25006",
 			"act: dial 10.0.0.1:5432: connection refused; SQLSTATE 25006 (read_only_sql_transaction)"},
 		"one host twice":    {errors.Join(wrapped(refused), wrapped(refused)), "network", "act: dial 10.0.0.1:5432: connection refused"},
+		"no descriptor":     {wrapped(&net.OpError{Op: "dial", Net: "tcp", Addr: refused.Addr, Err: os.NewSyscallError("socket", syscall.EMFILE)}), "no_descriptors", "act: dial 10.0.0.1:5432: too many open files"},
 		"no such host":      {wrapped(&net.DNSError{Err: secret, Name: "db.example", Server: secret, IsNotFound: true}), "dns", `act: there is no host "db.example"`},
 		"untrusted":         {wrapped(x509.UnknownAuthorityError{}), "tls", "act: TLS: the server's certificate is of an unknown authority"},
 		"wrong name":        {wrapped(x509.HostnameError{Certificate: &x509.Certificate{}, Host: secret}), "tls", "act: TLS: the server's certificate is for another host name"},

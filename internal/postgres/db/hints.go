@@ -89,6 +89,7 @@ var hints = map[string]string{
 	errclass.CodeTimeout:         "the database does not answer in time: check the network, its load and DOCKET_STORE_TIMEOUT",
 	errclass.CodeDNS:             "the host does not exist: check its name in DOCKET_DATABASE_URL",
 	errclass.CodeTLS:             "TLS with the server failed: check sslmode and sslrootcert in DOCKET_DATABASE_URL, and the server's certificate",
+	errclass.CodeDescriptors:     "no file descriptor is left here: raise the limit of this process (LimitNOFILE, ulimit -n) or of the host, or find out what holds them",
 	errclass.CodeConfig:          "check DOCKET_DATABASE_URL, and triggers and rules on decision_logs",
 	errclass.CodePoolExhausted:   "all connections are in use: raise pool_max_conns in DOCKET_DATABASE_URL",
 	errclass.CodeSwallowed:       "a trigger returns NULL, deletes the row, or alters decision_id or ts: `consumer check` names the triggers to look at",
