@@ -165,7 +165,7 @@ func (r *Relay) notTaken(ctx context.Context, s ledger.Sending, why error, until
 		e.Str("hint", "if this is the topic of a lane, name the lane in DOCKET_LANES and retry; if retries may go to this topic, add it to DOCKET_DESK_RETRY_TOPICS and retry; else find out who wrote this dead letter").Msg("retry refused, not a source topic")
 	case giveUp:
 		r.observer.Published(0, 0, 1)
-		e.Str("hint", "retry the dead letter when the brokers are healthy; it is FAILED").Msg("retry failed at its last publish")
+		e.Str("hint", remedyOf(code)).Msg("retry failed at its last publish")
 	default:
 		r.observer.Published(0, 1, 0)
 		e.Dur("pause", pause).Msg("retried record not published")

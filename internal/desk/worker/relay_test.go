@@ -197,6 +197,28 @@ func TestCodeOf_EveryReason(t *testing.T) {
 	}
 }
 
+// TestRelay_LastPublishNamesTheRemedy: waiting for healthy brokers helps with none of these.
+func TestRelay_LastPublishNamesTheRemedy(t *testing.T) {
+	t.Parallel()
+	for err, want := range map[error]string{
+		kerr.MessageTooLarge: "max.message.bytes", kerr.UnknownTopicOrPartition: "create the topic",
+		kerr.TopicAuthorizationFailed: "ACLs", kerr.NotEnoughReplicas: "brokers are healthy",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			o, p := &outbox{}, &topic{fail: func(*kgo.Record) error { return err }}
+			o.add("k", 1)
+			r := relayOf(o, p)
+			var log bytes.Buffer
+			r.log = zerolog.New(&log)
+			running(t, r, time.Hour)
+			_, last, found := strings.Cut(log.String(), `"hint":"`)
+			if hint, _, _ := strings.Cut(last, `"`); !found || !strings.Contains(hint, want) || !strings.Contains(hint, "FAILED") {
+				t.Errorf("after %v the hint is %q", err, hint)
+			}
+		})
+	}
+}
+
 func TestRelay_MarksWithinTheLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

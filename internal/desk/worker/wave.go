@@ -101,3 +101,16 @@ func codeOf(err error) string {
 	}
 	return codeUnreachable
 }
+
+// remedyOf says what to do before somebody retries a letter that Kafka did not take for this reason.
+func remedyOf(code string) string {
+	switch code {
+	case codeTooLarge:
+		return "raise max.message.bytes of the topic, or edit the payload, and retry the dead letter; it is FAILED"
+	case codeTopicMissing:
+		return "create the topic, and retry the dead letter; it is FAILED"
+	case codeNotAllowed:
+		return "correct the ACLs, the policy or the login of the desk at the brokers, and retry the dead letter; it is FAILED"
+	}
+	return "retry the dead letter when the brokers are healthy; it is FAILED"
+}
