@@ -24,7 +24,7 @@ func TestRead_ARest(t *testing.T) {
 		value   string
 		refused int
 		want    string
-		several bool // it is no rest, but has several decisions
+		several bool // it has several decisions without being a rest
 	}{
 		"array":        {value, 4, "2 a false,4 b\ufffd true,5 c true", false},
 		"gzip":         {string(decision.Zip([]byte(value))), 4, "2 a false,4 b\ufffd true,5 c true", false},

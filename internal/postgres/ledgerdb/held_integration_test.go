@@ -71,7 +71,7 @@ func TestHeld_EachIsFoundByItsID(t *testing.T) {
 	d.Sums()
 }
 
-// A letter of several decisions that is no rest, as an array that the decoder refuses, tells of each as well.
+// An array that the decoder refuses has several decisions without being a rest. It tells of each as well.
 func TestHeld_OfALetterThatIsNoRest(t *testing.T) {
 	t.Parallel()
 	d := newLedger(t)

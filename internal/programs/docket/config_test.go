@@ -59,7 +59,7 @@ func TestConfig_Validate(t *testing.T) {
 	}
 }
 
-// TestConfig_ValidateAsTheDesk: what the desk would refuse at its start is not valid before.
+// TestConfig_ValidateAsTheDesk: settings that the desk refuses at its start are not valid.
 func TestConfig_ValidateAsTheDesk(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewTLSServer(nil)

@@ -34,8 +34,8 @@ func ClaimOf(value []byte) Claim {
 	return c.read()
 }
 
-// ClaimsOf reads what [ClaimOf] reads of each element of an array that the decoder refuses as a whole, with its place, as
-// far as the array can be read. Elements without a readable id are left out, and so is everything behind maxBytes
+// ClaimsOf reads what [ClaimOf] reads of each element of an array that the decoder refuses as a whole. Each comes with its
+// place, as far as the array can be read. Elements without a readable id are left out, and so is everything behind maxBytes
 // inflated bytes. Of other values it reads nothing.
 func ClaimsOf(value []byte, maxBytes int64) iter.Seq2[int, Claim] {
 	return func(yield func(int, Claim) bool) {

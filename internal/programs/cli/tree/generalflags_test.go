@@ -7,8 +7,8 @@ import (
 	"docket/internal/programs/cli"
 )
 
-// TestGeneralFlags_EmptyOrTwice: a variable of a script that is not set, or a flag of an alias, must not choose the desk or
-// the database that a command changes.
+// TestGeneralFlags_EmptyOrTwice: a variable of a script that is not set must not choose the desk that a command changes. Nor
+// may a flag of an alias.
 func TestGeneralFlags_EmptyOrTwice(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
