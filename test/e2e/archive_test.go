@@ -264,11 +264,12 @@ func TestArchive_ClosedLettersComeBack(t *testing.T) {
 	}
 }
 
-// door is before the object storage: it acts at a request before the storage sees the request.
+// door is before the object storage: it acts at a request before the storage sees the request, and at an answer before it is passed on.
 type door struct {
 	*httptest.Server
-	mu sync.Mutex
-	at func(r *http.Request)
+	mu     sync.Mutex
+	at     func(r *http.Request)
+	answer func(r *http.Response)
 }
 
 func newDoor(t *testing.T, to string) *door {
@@ -278,15 +279,24 @@ func newDoor(t *testing.T, to string) *door {
 		t.Fatal(err)
 	}
 	way := &http.Transport{DisableCompression: true}
+	d := &door{}
 	proxy := &httputil.ReverseProxy{
-		Transport: way,
+		Transport:     way,
+		FlushInterval: -1, // as the storage sends it
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
 			r.Out.Host = r.In.Host // it is signed
 		},
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }, // as if nothing stood between
+		ModifyResponse: func(r *http.Response) error {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			if d.answer != nil {
+				d.answer(r)
+			}
+			return nil
+		},
 	}
-	d := &door{}
 	d.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d.mu.Lock()
 		if d.at != nil {
