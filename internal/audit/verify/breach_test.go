@@ -83,6 +83,11 @@ var breaches = map[string]map[string]breach{
 			w.forward(Place{source, 1, 3, 0}, home.DeadLetter, dlq, "out_of_range")
 		},
 			"the decoder takes it", []string{"I9"}},
+		"a higher limit takes it": {func(w *world) {
+			w.dropRow(1, 3)
+			w.forward(Place{source, 1, 3, 0}, home.DeadLetter, dlq, "too_large")
+		},
+			"the decoder takes it", []string{"I9"}},
 		"it would be stored": {func(w *world) {
 			w.truth.KnowsTable = false
 			w.dropRow(1, 3)

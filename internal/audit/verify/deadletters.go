@@ -61,7 +61,7 @@ func (m *sortedEvidence) grounds(f *Forwarded, d *Decision) (grounds, string) {
 		return groundless, fmt.Sprintf("in %s as %s, belongs there as %s", f.Found, f.Code, d.Code)
 	case f.Code == errclass.CodeIDConflict:
 		return m.conflict(f, d)
-	case (f.Code == errclass.CodeOutOfRange || f.Whole) && m.ev.Live: // an earlier release refused it, and it has a twin now, or is a line
+	case (f.Code == errclass.CodeOutOfRange || f.Code == errclass.CodeTooLarge || f.Whole) && m.ev.Live: // it has a twin now, is below a higher limit, or is a line
 		return repaired, fmt.Sprintf("in %s as %s, and the decoder takes it now: docket dlq retry stores it", f.Found, f.Code)
 	case isDecoders(f.Code):
 		return groundless, fmt.Sprintf("in %s as %s, and the decoder takes it", f.Found, f.Code)

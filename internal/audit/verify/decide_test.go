@@ -200,7 +200,7 @@ func TestCommits_LostOrRefused(t *testing.T) {
 
 func TestDeadLetters_RepairedTableWarns(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"it would be stored", "a conflict with no row", "the decoder takes it now"} {
+	for _, name := range []string{"it would be stored", "a conflict with no row", "the decoder takes it now", "a higher limit takes it"} {
 		w := perfect()
 		w.ev.Live = true
 		breaches["I5"][name].spoil(w)
