@@ -46,7 +46,7 @@ func TestMigrate_ManyAtOnce(t *testing.T) {
 		}
 		sum += r.applied
 	}
-	same(t, sum, len(entries)+6) // and those that are no files
+	same(t, sum, len(entries)+7) // and those that are no files
 	db := open(t, d.URL, 0)
 	same(t, save(t, db, row("a", noon, `{}`)), []pipeline.Outcome{stored})
 	n, err := schema.New(db.DB).Migrate(context.Background())
