@@ -88,7 +88,7 @@ func (d Docket) commands(databaseURL, broker, id string) []string {
 		lines = append(lines, "cd "+shellWord(d.Folder))
 	}
 	return append(lines,
-		"export DOCKET_DATABASE_URL='"+databaseURL+"' DOCKET_KAFKA_BROKERS="+broker,
+		"export DOCKET_DATABASE_URL='"+databaseURL+"' DOCKET_KAFKA_BROKERS="+broker+" "+recordLimit, // by which verify judges dead letters
 		d.Command+" why "+id,
 		d.Command+" logs --denied",
 		d.Command+" dlq groups",

@@ -78,7 +78,7 @@ func TestCommands_Golden(t *testing.T) {
 	got := Docket{Folder: "/my clone", Command: "go run ./cmd/docket"}.commands("postgres://u:p@h:1/d?sslmode=disable", "h:2", "id")
 	want := []string{
 		"cd '/my clone'",
-		"export DOCKET_DATABASE_URL='postgres://u:p@h:1/d?sslmode=disable' DOCKET_KAFKA_BROKERS=h:2",
+		"export DOCKET_DATABASE_URL='postgres://u:p@h:1/d?sslmode=disable' DOCKET_KAFKA_BROKERS=h:2 DOCKET_MAX_RECORD_BYTES=1024KiB",
 		"go run ./cmd/docket why id",
 		"go run ./cmd/docket logs --denied",
 		"go run ./cmd/docket dlq groups",

@@ -31,6 +31,9 @@ func (p *programs) String() string {
 // maxRecordBytes is small, so that a record that is too large is small as well.
 const maxRecordBytes = 1 << 20
 
+// recordLimit is the setting of it.
+var recordLimit = fmt.Sprintf("DOCKET_MAX_RECORD_BYTES=%dKiB", maxRecordBytes>>10)
+
 // settings returns the environment of a program: defaults, except for addresses and for shorter pauses. The desk
 // serves no API and retries nothing, so that nothing moves while the dead letters are counted.
 func settings(program string, at conservation.Places, dir, httpAddr string) []string {
@@ -45,7 +48,7 @@ func settings(program string, at conservation.Places, dir, httpAddr string) []st
 		"DOCKET_DATABASE_URL=" + at.DatabaseURL,
 		"DOCKET_SPOOL_DIR=" + spoolDir(dir, program),
 		"DOCKET_HTTP_ADDR=" + httpAddr,
-		"DOCKET_MAX_RECORD_BYTES=" + fmt.Sprintf("%dKiB", maxRecordBytes>>10),
+		recordLimit,
 		"DOCKET_BATCH_MAX_RECORDS=500",
 		"DOCKET_RETRY_PAUSES=500ms,1s",
 		"DOCKET_PARKING_BACKOFF=2s",
