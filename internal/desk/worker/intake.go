@@ -173,8 +173,29 @@ func (in *Intake) enter(ctx context.Context, a Assignment, letters []ledger.Lett
 	}
 }
 
-// once enters letters together, or one by one if the ledger refuses one of them.
+// mostHeld limits the decisions in the letters of one transaction, which enters each of them in an index. A letter alone may have
+// more.
+const mostHeld = 20_000
+
+// once enters letters, in several transactions if they hold many decisions. Those of a batch that is entered again are known.
 func (in *Intake) once(ctx context.Context, letters []ledger.Letter) (known int, err error) {
+	for len(letters) > 0 {
+		n, held := 1, len(letters[0].Held)
+		for n < len(letters) && held+len(letters[n].Held) <= mostHeld {
+			held += len(letters[n].Held)
+			n++
+		}
+		k, err := in.together(ctx, letters[:n])
+		if known += k; err != nil {
+			return known, err
+		}
+		letters = letters[n:]
+	}
+	return known, nil
+}
+
+// together enters letters in one transaction, or one by one if the ledger refuses one of them.
+func (in *Intake) together(ctx context.Context, letters []ledger.Letter) (known int, err error) {
 	known, err = in.put(ctx, letters)
 	if err == nil || errclass.Classify(err).Class != errclass.Data {
 		return known, err

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"math"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -58,11 +59,15 @@ func (in *Intake) look(d *decision.Decoder, l *ledger.Letter) {
 	switch {
 	case refused != nil:
 		claimed(l, l.Value)
+		few := fewIDs()
 		for place, c := range decision.ClaimsOf(l.Value, in.cfg.MaxRecordBytes) {
-			l.Held = append(l.Held, ledger.Held{Place: place, ID: c.ID, Time: c.Time})
+			if !few.add(ledger.Held{Place: place, ID: c.ID, Time: c.Time}) {
+				break
+			}
 		}
+		l.Held = few.all
 	case !read.Sole:
-		l.Held = heldOf(read.Parts)
+		l.Held = heldOf(read.Parts, fewIDs())
 	case read.Parts[0].Err != nil:
 		claimed(l, read.Parts[0].Value) // without an array around it
 	default:
@@ -91,23 +96,47 @@ func (in *Intake) lookInto(d *decision.Decoder, l *ledger.Letter, refused int) (
 	if !ok || len(parts) != refused {
 		return false
 	}
-	l.Refused, l.Held = refused, heldOf(parts)
+	l.Refused, l.Held = refused, heldOf(parts, ids{most: len(parts), bytes: math.MaxInt})
 	return true
 }
 
-// heldOf returns the decisions of a letter that have a readable id.
-func heldOf(parts []decision.Part) (all []ledger.Held) {
+// ids are the decisions of a letter that have a readable id, up to limits.
+type ids struct {
+	all   []ledger.Held
+	most  int // decisions
+	bytes int // that are left for ids
+}
+
+// fewIDs limits a letter that is not a rest. Before a rest, Docket makes a hundred letters. But some KB of gzip can be an array
+// of a hundred thousand ids: many of these would fill the memory of the desk and the index of the ledger.
+func fewIDs() ids { return ids{most: 1000, bytes: 64 << 10} }
+
+// add reports whether there was room for it.
+func (i *ids) add(h ledger.Held) bool {
+	if i.bytes -= len(h.ID); len(i.all) == i.most || i.bytes < 0 {
+		return false
+	}
+	i.all = append(i.all, h)
+	return true
+}
+
+// heldOf returns the decisions of a letter that have a readable id, within limits.
+func heldOf(parts []decision.Part, limits ids) []ledger.Held {
 	for i := range parts {
-		h := ledger.Held{Place: parts[i].Index, ID: strings.Clone(parts[i].Log.ID), Time: parts[i].Log.Time}
+		h := ledger.Held{Place: parts[i].Index, ID: parts[i].Log.ID, Time: parts[i].Log.Time}
 		if parts[i].Err != nil {
 			c := decision.ClaimOf(parts[i].Value)
 			h.ID, h.Time = c.ID, c.Time
 		}
-		if h.ID != "" {
-			all = append(all, h)
+		if h.ID == "" {
+			continue
+		}
+		h.ID = strings.Clone(h.ID)
+		if !limits.add(h) {
+			break
 		}
 	}
-	return all
+	return limits.all
 }
 
 // isMark reports whether the ledger can have made this mark: a UUID in canonical form.

@@ -53,3 +53,46 @@ func told(held []ledger.Held) string {
 	}
 	return strings.Join(all, ",")
 }
+
+// TestRead_FewIDsOfAnArray: some KB of gzip hold a hundred thousand decisions. The letter notes the first of them, and few bytes.
+func TestRead_FewIDsOfAnArray(t *testing.T) {
+	t.Parallel()
+	in := NewIntake(IntakeConfig{MaxRecordBytes: 16 << 20, Actor: ledger.Actor{Name: "desk"}}, nil, nil, zerolog.Nop())
+	short, long := `{"decision_id":"a"}`, `{"decision_id":"`+strings.Repeat("b", 2000)+`"}`
+	for name, c := range map[string]struct {
+		value string
+		most  int
+	}{
+		"torn":        {"[" + strings.Repeat(short+",", 50_000) + "]", 1000},
+		"torn, long":  {"[" + strings.Repeat(long+",", 5000) + "]", 32},
+		"whole":       {"[" + strings.Repeat(short+",", 50_000) + short + "]", 1000},
+		"whole, long": {"[" + strings.Repeat(long+",", 5000) + long + "]", 32},
+	} {
+		var d decision.Decoder
+		value := decision.Zip([]byte(c.value))
+		l := in.read(&d, &kgo.Record{Topic: "dlq", Value: value})
+		if len(l.Held) != c.most || l.Held[c.most-1].Place != c.most-1 || l.Refused != 0 {
+			t.Errorf("%s: %d decisions of a letter of %d bytes, want %d", name, len(l.Held), len(value), c.most)
+		}
+	}
+}
+
+// TestIntake_ManyDecisionsInPortions: each transaction notes a limited number of decisions, so that it ends in its time.
+func TestIntake_ManyDecisionsInPortions(t *testing.T) {
+	t.Parallel()
+	const letters, each = 50, 1000
+	s := &shelf{}
+	in := NewIntake(IntakeConfig{}, s, nil, zerolog.Nop())
+	all := make([]ledger.Letter, letters, letters+1)
+	for i := range all {
+		all[i] = ledger.Letter{ID: fmt.Sprint(i), Held: make([]ledger.Held, each)}
+	}
+	all = append(all, ledger.Letter{ID: "a rest", Held: make([]ledger.Held, mostHeld+1)}) // alone, as it cannot be parted
+	known, err := in.once(t.Context(), all)
+	if err != nil || known != 0 || len(s.letters) != letters+1 || s.asked() != letters*each/mostHeld+2 {
+		t.Errorf("%d of %d letters in %d transactions, %d known, %v", len(s.letters), len(all), s.asked(), known, err)
+	}
+	if known, err = in.once(t.Context(), all); err != nil || known != len(all) {
+		t.Errorf("again: %d known, %v", known, err)
+	}
+}

@@ -206,7 +206,8 @@ func insertHeld(ctx context.Context, tx pgx.Tx, letters []entering) error {
 		for j, h := range e.Held {
 			places[j], ids[j], times[j] = int32(h.Place), db.Text(h.ID), timeOrNull(h.Time) //nolint:gosec // below decision.MaxDecisions
 		}
-		if _, err := tx.Exec(ctx, heldSQL, e.ID, max(e.Refused, n), places, ids, times); err != nil {
+		refused := max(e.Refused, 1) // a record that is refused as a whole counts as one
+		if _, err := tx.Exec(ctx, heldSQL, e.ID, refused, places, ids, times); err != nil {
 			return err
 		}
 	}
