@@ -65,15 +65,13 @@ func (s *api) rates(ctx context.Context, _ caller, in *statsInput) (*statsOutput
 		return nil, faulty("query.step", err.Error())
 	}
 	q.Paths, q.Services, q.ByPath = in.Path, in.Service, in.By == "path"
-	asked := q
-	if hourly, shorter := q.Hourly(); shorter && in.Step == "" {
-		asked = hourly // the answer may be by the hour
-	}
-	begun := s.Complete.Begin(ctx, complete.Range{Since: asked.Since, Until: asked.Until, Paths: q.Paths, Services: q.Services})
-	lines, q, err := reader.CountStats(ctx, s.Decisions, q, in.Step != "")
+	counted, err := reader.CountStats(ctx, s.Decisions, q, in.Step != "", func(q reader.StatsQuery) complete.Begun {
+		return s.Complete.Begin(ctx, complete.Range{Since: q.Since, Until: q.Until, Paths: q.Paths, Services: q.Services})
+	})
 	if err != nil {
 		return nil, ofReader(err)
 	}
+	lines, q := counted.Lines, counted.Query
 	out := Rates{By: in.By, Since: q.Since, Until: moment(q.Until), StepSeconds: q.Step.Seconds(), Lines: make([]RateLine, 0, len(lines))}
 	for _, l := range lines {
 		line := RateLine{Name: l.Name, From: l.From.UTC(), Counts: VerdictCounts{l.Counts[reader.Allowed], l.Counts[reader.Denied],
@@ -83,6 +81,6 @@ func (s *api) rates(ctx context.Context, _ caller, in *statsInput) (*statsOutput
 		}
 		out.Lines = append(out.Lines, line)
 	}
-	out.Completeness = begun.End(complete.Facts{Found: len(lines) > 0})
+	out.Completeness = counted.Begun.End(complete.Facts{Found: len(lines) > 0})
 	return &statsOutput{out}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"docket/internal/desk/api"
+	"docket/internal/history/complete"
 	"docket/internal/history/reader"
 	"docket/internal/testkit/completetest"
 )
@@ -40,6 +41,44 @@ func TestStats_OfDaysThatLeft(t *testing.T) {
 		}
 		if c.step == 3600 && (r.Since.Minute() != 0 || r.Until.Minute() != 0) {
 			t.Errorf("%q: from %s to %s", query, r.Since, r.Until)
+		}
+	}
+}
+
+// rangeBooks has a dead letter in each minute before noon.
+type rangeBooks struct{}
+
+func (rangeBooks) Waiting(_ context.Context, r complete.Range) (n int64, known, primary bool, err error) {
+	until := r.Until
+	if until.IsZero() {
+		until = noon
+	}
+	return int64(until.Sub(r.Since).Minutes()), true, true, nil
+}
+
+// TestStats_CompleteInTheirRange: the counts of what waits are of the range that the lines are of.
+func TestStats_CompleteInTheirRange(t *testing.T) {
+	t.Parallel()
+	begun := completed(t, &completetest.Log{}, completetest.Books{})
+	for name, left := range map[string]bool{"all in the table": false, "days left": true} {
+		w := newWorld(t, begun, func(_ *api.Config, p *api.Ports) {
+			if p.Complete.Books = (rangeBooks{}); left {
+				p.Decisions = leftStore{p.Decisions}
+			}
+		})
+		for query, step := range map[string]string{"": "5m", "&step=5m": "5m", "&step=1h": "1h"} {
+			if left && query == "" {
+				step = "1h"
+			}
+			want := map[string]int64{"5m": 30, "1h": 60}[step]
+			var r api.Rates
+			w.ask(t, "viewer", http.MethodGet, "/decisions/stats?since=2026-03-01T11:31:00Z&until=2026-03-01T11:59:00Z"+query, "").into(t, &r)
+			if left && query == "&step=5m" && r.DeadLettered == nil {
+				continue // it lacks a part
+			}
+			if r.DeadLettered == nil || *r.DeadLettered != want || r.Until == nil || r.Until.Sub(r.Since) != time.Duration(want)*time.Minute {
+				t.Errorf("%s, %q: want %d dead letters: %+v", name, query, want, r)
+			}
 		}
 	}
 }

@@ -75,19 +75,29 @@ func (q StatsQuery) Hourly() (hourly StatsQuery, ok bool) {
 	return hourly, true
 }
 
+// Counted is an answer of [CountStats].
+type Counted[B any] struct {
+	Lines []Stats
+	Query StatsQuery // that was answered
+	Begun B          // of begin, for this query
+}
+
 // CountStats asks a store for counts. If places were not read, and nobody chose the step, it also asks by the hour: days that left
-// the table are counted so. It returns what it asked for the answer.
-func CountStats(ctx context.Context, s Store, q StatsQuery, chosen bool) ([]Stats, StatsQuery, error) {
+// the table are counted so. It calls begin before it reads the rows of a query.
+func CountStats[B any](ctx context.Context, s Store, q StatsQuery, chosen bool, begin func(StatsQuery) B) (Counted[B], error) {
+	all := Counted[B]{Query: q, Begun: begin(q)}
 	lines, lacks, err := countedBy(ctx, s, q)
 	if err != nil {
-		return nil, q, err
+		return all, err
 	}
+	all.Lines = lines
 	if hourly, shorter := q.Hourly(); shorter && !chosen && len(lacks.NotRead()) > 0 {
+		begun := begin(hourly)
 		if other, left, err := countedBy(ctx, s, hourly); err == nil && len(left.NotRead()) < len(lacks.NotRead()) {
-			lines, lacks, q = other, left, hourly
+			all, lacks = Counted[B]{Lines: other, Query: hourly, Begun: begun}, left
 		}
 	}
-	return lines, q, Told(ctx, lacks.Err())
+	return all, Told(ctx, lacks.Err())
 }
 
 func countedBy(ctx context.Context, s Store, q StatsQuery) ([]Stats, *Parts, error) {

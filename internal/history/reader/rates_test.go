@@ -109,12 +109,19 @@ func TestCountStats_ByTheHour(t *testing.T) {
 			5 * time.Minute, true, 2},
 	} {
 		store := &leftDays{hours: c.hours}
-		lines, q, err := reader.CountStats(t.Context(), store, reader.StatsQuery{Since: since, Until: since.Add(time.Hour), Step: c.step}, c.chosen)
-		if len(lines) != c.lines || q.Step != c.by || (reader.AsPartial(err) != nil) != c.partial || err != nil && !c.partial || len(store.asked) != c.asked {
-			t.Errorf("%s: %v by %v, asked %v, %v", name, lines, q.Step, store.asked, err)
+		var begun []time.Duration
+		begin := func(q reader.StatsQuery) time.Duration {
+			if begun = append(begun, q.Step); len(begun) != len(store.asked)+1 {
+				t.Errorf("%s: began %v, asked %v", name, begun, store.asked)
+			}
+			return q.Step
+		}
+		got, err := reader.CountStats(t.Context(), store, reader.StatsQuery{Since: since, Until: since.Add(time.Hour), Step: c.step}, c.chosen, begin)
+		if len(got.Lines) != c.lines || got.Query.Step != c.by || got.Begun != c.by || (reader.AsPartial(err) != nil) != c.partial || err != nil && !c.partial || len(store.asked) != c.asked {
+			t.Errorf("%s: %+v, asked %v, %v", name, got, store.asked, err)
 		}
 		ctx, parts := reader.WithParts(t.Context())
-		if _, _, err := reader.CountStats(ctx, store, reader.StatsQuery{Since: since, Step: c.step}, c.chosen); err != nil || (parts.Err() != nil) != c.partial {
+		if _, err := reader.CountStats(ctx, store, reader.StatsQuery{Since: since, Step: c.step}, c.chosen, begin); err != nil || (parts.Err() != nil) != c.partial {
 			t.Errorf("%s: for a caller that collects: %v, %v", name, parts.Err(), err)
 		}
 	}

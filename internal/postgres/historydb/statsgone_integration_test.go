@@ -44,8 +44,9 @@ func TestStats_ArchivedDayInSmallSteps(t *testing.T) {
 		if n, err := total(store, hourly); err != nil || n != before {
 			t.Errorf("%s: %d decisions by the hour, want %d, %v", name, n, before, err)
 		}
-		if _, by, err := reader.CountStats(t.Context(), store, small, false); err != nil || by.Step != time.Hour {
-			t.Errorf("%s: without a step: by %v, %v", name, by.Step, err)
+		begin := func(reader.StatsQuery) struct{} { return struct{}{} }
+		if by, err := reader.CountStats(t.Context(), store, small, false, begin); err != nil || by.Query.Step != time.Hour {
+			t.Errorf("%s: without a step: by %v, %v", name, by.Query.Step, err)
 		}
 		now := time.Now().UTC().Truncate(time.Hour)
 		if _, err := total(store, reader.StatsQuery{Since: now.Add(-time.Hour), Until: now.Add(time.Hour), Step: 5 * time.Minute}); err != nil {

@@ -69,16 +69,14 @@ func Stats(call frame.Call) *cobra.Command {
 
 // count counts decisions and prints the result.
 func (t *stats) count(ctx context.Context, q reader.StatsQuery) error {
-	asked := q
-	if hourly, shorter := q.Hourly(); shorter && t.step == "" {
-		asked = hourly // the answer may be by the hour
-	}
-	begun := begin(ctx, t.Call, complete.Range{Since: asked.Since, Until: asked.Until, Paths: q.Paths, Services: q.Services})
-	lines, q, err := reader.CountStats(ctx, t.Sys.Decisions, q, t.step != "")
+	counted, err := reader.CountStats(ctx, t.Sys.Decisions, q, t.step != "", func(q reader.StatsQuery) complete.Begun {
+		return begin(ctx, t.Call, complete.Range{Since: q.Since, Until: q.Until, Paths: q.Paths, Services: q.Services})
+	})
 	if err = t.parts.Pass(err); err != nil {
 		return err
 	}
-	said := t.ended(begun, complete.Facts{Found: len(lines) > 0})
+	lines, q := counted.Lines, counted.Query
+	said := t.ended(counted.Begun, complete.Facts{Found: len(lines) > 0})
 	if t.AsJSON {
 		out := statsOf(q, t.by, lines)
 		out.Completeness = said

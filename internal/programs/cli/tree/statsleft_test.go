@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"docket/internal/history/cold"
+	"docket/internal/history/complete"
 	"docket/internal/history/reader"
+	"docket/internal/testkit/completetest"
 	"docket/internal/testkit/readertest"
 )
 
@@ -44,6 +46,53 @@ func TestStats_OfDaysThatLeft(t *testing.T) {
 		r = w.call(append(args, "--json")...)
 		if err := json.Unmarshal([]byte(r.out), &out); err != nil || r.code != 0 || len(out.NotRead) > 0 != c.partial || (out.Freshness == reader.Partial) != c.partial {
 			t.Errorf("%v: exit %d, %v\n%s%s", c.args, r.code, err, r.out, r.err)
+		}
+	}
+}
+
+// rangeBooks has a dead letter in each minute of the range.
+type rangeBooks struct{}
+
+func (rangeBooks) Waiting(_ context.Context, r complete.Range) (n int64, known, primary bool, err error) {
+	until := r.Until
+	if until.IsZero() {
+		until = now
+	}
+	return int64(until.Sub(r.Since).Minutes()), true, true, nil
+}
+
+// TestStats_CompleteInTheirRange: the counts of what waits are of the range that the lines are of.
+func TestStats_CompleteInTheirRange(t *testing.T) {
+	t.Parallel()
+	for name, left := range map[string]bool{"all in the table": false, "days left": true} {
+		w := &world{store: decisions(12), complete: completed(t, &completetest.Log{}, completetest.Books{})}
+		w.complete.Books = rangeBooks{}
+		if left {
+			w.both = func(table *readertest.Store, _ *cold.Days) reader.Store { return leftStore{table} }
+		}
+		for _, step := range []string{"", "5m", "1h"} {
+			args := []string{"stats", "--json", "--since", now.Add(-59 * time.Minute).Format(time.RFC3339), "--until", now.Add(-31 * time.Minute).Format(time.RFC3339)}
+			if step != "" {
+				args = append(args, "--step", step)
+			}
+			var out struct {
+				Since, Until time.Time
+				Step         int64  `json:"step_seconds"`
+				Dead         *int64 `json:"dead_lettered"`
+			}
+			r := w.call(args...)
+			if err := json.Unmarshal([]byte(r.out), &out); err != nil || r.code != 0 {
+				t.Fatalf("%v: exit %d, %v\n%s%s", args, r.code, err, r.out, r.err)
+			}
+			if hourly := step == "1h" || left && step == ""; hourly != (out.Step == 3600) {
+				t.Errorf("%s, %q: in steps of %d s", name, step, out.Step)
+			}
+			if partial := left && step == "5m"; partial && out.Dead == nil {
+				continue // it lacks a part
+			}
+			if out.Dead == nil || time.Duration(*out.Dead)*time.Minute != out.Until.Sub(out.Since) {
+				t.Errorf("%s, %q: from %s to %s:\n%s", name, step, out.Since, out.Until, r.out)
+			}
 		}
 	}
 }
