@@ -3,6 +3,7 @@ package historydb
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -67,7 +68,11 @@ func (r *Reader) StatsLate(ctx context.Context, q reader.StatsQuery) ([]reader.S
 	var parts reader.Parts
 	_ = parts.Pass(missed) // it takes it
 	if counts == "" {
-		parts.Miss("days that may have left the table", r.uncounted(ctx, q))
+		why, err := r.uncounted(ctx, q)
+		if err != nil {
+			return nil, reader.Lates{}, err
+		}
+		parts.Miss("days that may have left the table", why)
 	}
 	all := make([]reader.Stats, 0, len(sums))
 	for _, s := range sums {
@@ -83,20 +88,24 @@ var (
 	errNoCounts  = errors.New("this login may not read the counts that have them: see docs/grants.sql")
 )
 
-// uncounted says that days of the range may have left the table, if the rows of the table alone were counted. It asks nothing of
-// times that no archive takes.
-func (r *Reader) uncounted(ctx context.Context, q reader.StatsQuery) error {
+// uncounted says why decisions of days that left the table may lack, if the rows of the table alone were counted. It asks nothing
+// of times that no archive takes. It fails only if the question was given up.
+func (r *Reader) uncounted(ctx context.Context, q reader.StatsQuery) (why, err error) {
 	if !archive.DayOf(q.Since).Settled(time.Now()) {
-		return nil
+		return nil, nil
 	}
 	gone, err := r.Gone(ctx, q.Since, q.Until)
 	switch {
-	case err == nil && !gone:
-		return nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
+		return fmt.Errorf("it is not known whether days of that time left: %w", err), nil
+	case !gone:
+		return nil, nil
 	case wholeHours(q):
-		return errNoCounts
+		return errNoCounts, nil
 	}
-	return errPartHours
+	return errPartHours, nil
 }
 
 // statsOf adds up the lines of one table. It returns the counts that it took them from; empty: none.

@@ -3,12 +3,16 @@
 package historydb_test
 
 import (
+	"context"
+	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"docket/internal/history/reader"
 	"docket/internal/postgres/historydb"
+	"docket/internal/testkit/pgtest"
 )
 
 // Steps below an hour are counted row by row, and no row of an archived day is left. The answer says so. By the hour it is whole.
@@ -61,5 +65,38 @@ func TestStats_ArchivedDayInSmallSteps(t *testing.T) {
 	hourly.Step = time.Hour
 	if _, err := total(historydb.NewReader(pg.DB), hourly); reader.AsPartial(err) == nil || !strings.Contains(err.Error(), "may not read the counts") {
 		t.Errorf("a role that may not read the counts: %v", err)
+	}
+}
+
+// If it cannot be found out whether days left, the answer says so. It names no other cause, and a question that was given up fails.
+func TestStats_NotKnownWhetherDaysLeft(t *testing.T) {
+	t.Parallel()
+	a := newArchived(t, pgtest.New(t))
+	r := historydb.NewReader(open(t, a.URL, time.Minute).DB)
+	day := a.day.Time
+	small := reader.StatsQuery{Since: day, Until: day.Add(time.Hour), Step: 5 * time.Minute}
+	conn := pgxConnect(t, a.URL)
+	tx, err := conn.Begin(t.Context())
+	check(t, err)
+	_, err = tx.Exec(t.Context(), `LOCK TABLE decision_counts_days IN ACCESS EXCLUSIVE MODE`)
+	check(t, err)
+	_, err = r.Stats(t.Context(), small)
+	if reader.AsPartial(err) == nil || !strings.Contains(err.Error(), "not known whether") || strings.Contains(err.Error(), "--step") {
+		t.Errorf("behind a lock: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var asked sync.WaitGroup
+	asked.Go(func() { _, err = r.Stats(ctx, small) })
+	for waits := false; !waits && t.Context().Err() == nil; {
+		a.Query(t, `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'decision_counts_days'::regclass)`, &waits)
+	}
+	cancel()
+	if asked.Wait(); !errors.Is(err, context.Canceled) || reader.AsPartial(err) != nil {
+		t.Errorf("given up: %v", err)
+	}
+	check(t, tx.Rollback(t.Context()))
+	if _, err := r.Stats(t.Context(), small); err != nil {
+		t.Errorf("without the lock: %v", err)
 	}
 }
