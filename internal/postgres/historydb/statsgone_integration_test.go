@@ -100,3 +100,18 @@ func TestStats_NotKnownWhetherDaysLeft(t *testing.T) {
 		t.Errorf("without the lock: %v", err)
 	}
 }
+
+// Where nothing ever left, an answer is whole also for times before the first decision, and for a role that may not read the counts.
+func TestStats_NothingEverLeft(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	now := time.Now().UTC().Truncate(24 * time.Hour)
+	for name, url := range map[string]string{"owner": d.URL, "without the counts": d.Role(t, "SELECT")} {
+		r := historydb.NewReader(open(t, url, time.Minute).DB)
+		for _, step := range []time.Duration{5 * time.Minute, time.Hour, 24 * time.Hour} {
+			if _, err := r.Stats(t.Context(), reader.StatsQuery{Since: now.AddDate(0, 0, -90), Step: step}); err != nil {
+				t.Errorf("%s, in steps of %s: %v", name, step, err)
+			}
+		}
+	}
+}
