@@ -27,7 +27,13 @@ const (
 	oneStateSQL   = `SELECT ` + stateOfSQL + ` FROM decision_states s WHERE s.subject = $1 AND s.path = $2`
 	// oldestFlipSQL is the first flip that is left: the oldest ones are removed first.
 	oldestFlipSQL = `SELECT flip_id, stored_at FROM decision_flips ORDER BY flip_id LIMIT 1`
-	flipsSQL      = `SELECT d.flip_id, d.subject, d.path, d.was, d.verdict, d.was_revision, d.revision, d.ts, d.decision_id, d.was_ts, d.was_id, d.stored_at, d.late FROM decision_flips d WHERE d.flip_id > $1`
+	// flippedSQL says whether there ever was a flip, of none that is left. Not every role may read the sequence. The index of an
+	// empty table is larger than its first page if rows were removed one by one.
+	flippedSQL = `
+SELECT coalesce(pg_relation_size(to_regclass('decision_flips_pkey')) > current_setting('block_size')::bigint, false)
+    OR coalesce(CASE WHEN has_sequence_privilege(s, 'USAGE, SELECT') THEN pg_sequence_last_value(s) IS NOT NULL END, false)
+  FROM (SELECT pg_get_serial_sequence('decision_flips', 'flip_id')::regclass AS s) AS s`
+	flipsSQL = `SELECT d.flip_id, d.subject, d.path, d.was, d.verdict, d.was_revision, d.revision, d.ts, d.decision_id, d.was_ts, d.was_id, d.stored_at, d.late FROM decision_flips d WHERE d.flip_id > $1`
 )
 
 // States implements [state.Store].
@@ -120,13 +126,17 @@ func (r *Reader) Flips(ctx context.Context, q state.FlipQuery) (all []state.Flip
 }
 
 // flipsKept moves the beginning of the states to that of the flips, if earlier flips were removed (DOCKET_STATES_KEEP_FLIPS). Flips
-// are numbered from 1 on, without many gaps.
+// are numbered from 1 on, without many gaps. If all were removed, the beginning is as late as the states are.
 func flipsKept(ctx context.Context, tx pgx.Tx, mark *state.Mark) error {
 	var id int64
 	var stored time.Time
 	err := tx.QueryRow(ctx, oldestFlipSQL).Scan(&id, &stored)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return nil
+		var flipped bool
+		if err = tx.QueryRow(ctx, flippedSQL).Scan(&flipped); err == nil && flipped {
+			mark.StoredSince = mark.StoredBefore
+		}
+		return err
 	}
 	if err == nil && id > 1 && stored.After(mark.StoredSince) {
 		mark.StoredSince = stored.UTC()
