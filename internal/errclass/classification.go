@@ -32,6 +32,12 @@ func (v Classification) Effect() string {
 	return v.Rule.Effect()
 }
 
+// OfTheMoment reports whether the same request can succeed later without a repair of the database. It is true for the
+// class Transient, and for CodeDescriptors, which is Systemic only so that the pipeline holds and parks nothing.
+func (v Classification) OfTheMoment() bool {
+	return v.Class == Transient || v.Code == CodeDescriptors
+}
+
 // noPartition is the classification of 23514 if Postgres names no constraint: the table has no partition for the row.
 var noPartition = classification(pgerrcode.CheckViolation, Hold,
 	"No constraint is named, so the cause is not a CHECK: the table has no partition for the row's time, and nothing creates one.")

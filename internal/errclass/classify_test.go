@@ -135,6 +135,35 @@ func TestClassify_MissingPartition(t *testing.T) {
 	})
 }
 
+func TestClassification_OfTheMoment(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{nil, false},
+		{wrapped(state("57P03")), true},
+		{state("53300"), true},
+		{wrapped(io.EOF), true},
+		{context.DeadlineExceeded, true},
+		{wrapped(os.NewSyscallError("socket", syscall.EMFILE)), true},
+		{wrapped(syscall.ENFILE), true},
+		{errclass.As(errors.New("x"), errclass.CodeDescriptors), true},
+		{errors.Join(syscall.EMFILE, state("42501")), false},
+		{state("25006"), false}, // RetryHold, too
+		{state("22001"), false},
+		{wrapped(state("42P01")), false},
+		{x509.UnknownAuthorityError{}, false},
+		{constraintError{stateError{"23514"}, errclass.BeforeCut}, false},
+		{errors.New("what is this"), false},
+		{context.Canceled, false},
+	} {
+		if v := errclass.Classify(c.err); v.OfTheMoment() != c.want {
+			t.Errorf("%v (%s, %s): %t", c.err, v.Code, v.Class, !c.want)
+		}
+	}
+}
+
 func TestClassify_WithoutASQLSTATE(t *testing.T) {
 	t.Parallel()
 	dial := func(err error) error { return wrapped(&net.OpError{Op: "dial", Net: "tcp", Err: err}) }

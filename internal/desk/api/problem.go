@@ -183,7 +183,7 @@ func problemOf(err error) *Problem {
 	}
 	failure := errclass.Classify(err)
 	switch {
-	case failure.Class == errclass.Transient, errors.Is(err, context.DeadlineExceeded), failure.Class == errclass.Cancelled:
+	case failure.OfTheMoment(), errors.Is(err, context.DeadlineExceeded), failure.Class == errclass.Cancelled:
 		return problem(http.StatusServiceUnavailable, "the database does not answer ("+failure.Code+")",
 			"try again; where you asked for a change, look first: it may have been done").later(retryAfter)
 	case failure.Class == errclass.Systemic:

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -476,6 +477,16 @@ func TestProblem_DatabaseAwayIs503(t *testing.T) {
 		if p := w.ask(t, "admin", "POST", "/trials", `{"filter":{}}`); p.problem(t).Status != c.code || strings.Contains(p.body, marker) {
 			t.Error(p)
 		}
+	}
+}
+
+func TestProblem_NoDescriptorLeft(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.book.err = syscall.EMFILE
+	a := w.ask(t, "viewer", "GET", "/dead-letters", "")
+	if p := a.problem(t); p.Status != http.StatusServiceUnavailable || p.Detail != "the database does not answer (no_descriptors)" || a.header.Get("Retry-After") == "" {
+		t.Error(a)
 	}
 }
 

@@ -83,6 +83,8 @@ func intakeFaultOf(err error) intakeFault {
 	switch {
 	case v.Code == "25006":
 		f.reason, f.hint = holdReadOnly, "point the desk at the primary: this node is read-only; the desk continues by itself"
+	case v.Code == errclass.CodeDescriptors:
+		f.reason, f.hint = holdDatabaseAway, v.Name+": "+v.Why+" Raise its limit, or find out what holds them; the desk continues by itself"
 	case v.Class == errclass.Systemic || v.Class == errclass.Data:
 		f.reason, f.hint = holdDatabaseRefuses, v.Name+": "+v.Why+" Check that the migrations are applied, and the grants of the desk's role; the desk continues by itself"
 	default:

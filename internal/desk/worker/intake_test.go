@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +17,24 @@ import (
 	"docket/internal/record/decision"
 	"docket/internal/record/envelope"
 )
+
+func TestIntake_ReasonOfAFault(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		err                error
+		reason, code, hint string
+	}{
+		{sqlError("57P03"), holdDatabaseAway, "57P03", "check that Postgres runs"},
+		{sqlError("42P01"), holdDatabaseRefuses, "42P01", "migrations"},
+		{sqlError("25006"), holdReadOnly, "25006", "primary"},
+		{syscall.EMFILE, holdDatabaseAway, "no_descriptors", "no file descriptor left"},
+	} {
+		f := intakeFaultOf(c.err)
+		if f.reason != c.reason || f.code != c.code || !strings.Contains(f.hint, c.hint) || strings.Contains(f.hint, "grants") != (c.reason == holdDatabaseRefuses) {
+			t.Errorf("%v: %q %q %q", c.err, f.reason, f.code, f.hint)
+		}
+	}
+}
 
 func TestIntake_CommitsAfterTheLedger(t *testing.T) {
 	t.Parallel()

@@ -75,7 +75,7 @@ func (m *Marking) round(ctx context.Context) error {
 func (m *Marking) mark(ctx context.Context, u ledger.Unmarked) (missing int, err error) {
 	rows := m.rows(u)
 	_, missing, err = m.ledger.MarkEdited(ctx, u.ID, rows)
-	if v := errclass.Classify(err); err != nil && v.Class != errclass.Transient {
+	if v := errclass.Classify(err); err != nil && !v.OfTheMoment() {
 		m.tell(u, v.Code, len(rows))
 	}
 	return missing, err

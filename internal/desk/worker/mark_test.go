@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rs/zerolog"
@@ -63,5 +64,16 @@ func TestMarking_OneThatFailsKeepsNoOther(t *testing.T) {
 	}
 	if n := strings.Count(log.String(), "edited row not marked"); n != 2 || strings.Contains(log.String(), "decision_id") {
 		t.Errorf("told %d times:\n%s", n, log.String())
+	}
+}
+
+// TestMarking_NoDescriptorLeft: a short lack of file descriptors is not a matter of grants.
+func TestMarking_NoDescriptorLeft(t *testing.T) {
+	t.Parallel()
+	m := &marks{asked: map[int64][]ledger.RowName{}, due: []ledger.Unmarked{{ID: 1, Value: []byte(`{"decision_id":"a","timestamp":"2026-01-01T00:00:00Z"}`)}}}
+	m.ends = map[int64]func() (int, error){1: func() (int, error) { return 0, syscall.EMFILE }}
+	var log bytes.Buffer
+	if err := NewMarking(MarkConfig{MaxRecordBytes: 1 << 20}, m, zerolog.New(&log)).round(t.Context()); !errors.Is(err, syscall.EMFILE) || log.Len() > 0 {
+		t.Errorf("%v, told\n%s", err, log.String())
 	}
 }

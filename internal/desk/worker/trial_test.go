@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -202,9 +203,11 @@ func TestTrial_TransientErrorEnds(t *testing.T) {
 	t.Parallel()
 	lost := errclass.As(errors.New("lost"), errclass.CodeNetwork)
 	for name, table := range map[string]*askedTable{
-		"probe":    {probe: func() error { return lost }},
-		"refusals": {refuses: map[string]error{"ok": lost}},
-		"deadlock": {refuses: map[string]error{"ok": &refusal{"40P01", "", ""}}},
+		"probe":                   {probe: func() error { return lost }},
+		"refusals":                {refuses: map[string]error{"ok": lost}},
+		"no descriptor, probe":    {probe: func() error { return syscall.EMFILE }},
+		"no descriptor, refusals": {refuses: map[string]error{"ok": syscall.EMFILE}},
+		"deadlock":                {refuses: map[string]error{"ok": &refusal{"40P01", "", ""}}},
 	} {
 		r, err := NewTrial(TrialConfig{}, pending(decisionText("a", "ok", "")), table).Run(t.Context(), ledger.Filter{}, 0, nil)
 		if err == nil || r.Total != 0 {

@@ -93,7 +93,7 @@ func (a *attempt) probe(ctx context.Context) error {
 // ofTheMoment reports whether an error blames neither the table nor a row, so that the next try can succeed.
 func ofTheMoment(err error) bool {
 	v := errclass.Classify(err)
-	return (v.Class == errclass.Transient || v.Class == errclass.Unknown || v.Class == errclass.Cancelled) && v.Rule != errclass.Await
+	return (v.OfTheMoment() || v.Class == errclass.Unknown || v.Class == errclass.Cancelled) && v.Rule != errclass.Await
 }
 
 // letters tries some letters.

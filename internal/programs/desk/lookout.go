@@ -60,7 +60,7 @@ func holdOf(err error) pipeline.Hold {
 	switch {
 	case undefined[v.Code]:
 		h.Reason = app.ReasonMigration
-	case v.Class == errclass.Transient || v.Class == errclass.Unknown:
+	case v.OfTheMoment() || v.Class == errclass.Unknown:
 		h.Reason = pipeline.ReasonDatabaseAway
 	}
 	if h.Hint == "" {

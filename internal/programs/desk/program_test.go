@@ -122,6 +122,9 @@ func TestLedger_NoAnswer(t *testing.T) {
 	if h := holdOf(errclass.As(context.DeadlineExceeded, errclass.CodeTimeout)); h.Reason != pipeline.ReasonDatabaseAway {
 		t.Errorf("no answer is %+v", h)
 	}
+	if h := holdOf(syscall.EMFILE); h.Reason != pipeline.ReasonDatabaseAway || !strings.Contains(h.Hint, "file descriptor") {
+		t.Errorf("no descriptor is %+v", h)
+	}
 }
 
 // stated is an error with a SQLSTATE.

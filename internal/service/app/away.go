@@ -21,7 +21,7 @@ func (p *Program) awaitDatabase(ctx context.Context) {
 	for {
 		err := p.parts.Database.Probe(ctx, time.Now())
 		v := errclass.Classify(err)
-		away := err != nil && (v.Class == errclass.Transient || v.Class == errclass.Unknown)
+		away := err != nil && (v.OfTheMoment() || v.Class == errclass.Unknown)
 		switch {
 		case ctx.Err() != nil || !away:
 			if release != nil {

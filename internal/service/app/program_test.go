@@ -309,6 +309,7 @@ func TestStart_DatabaseAwayIsAHold(t *testing.T) {
 		"away":                       {config.Consumer, "DOCKET_PARK_BATCHES=3", errclass.CodeNetwork, true},
 		"away, for the replayer":     {config.Replayer, "DOCKET_PARK_BATCHES=0", errclass.CodeNetwork, true},
 		"away, and never waited for": {config.Consumer, "DOCKET_PARK_BATCHES=0", errclass.CodeNetwork, false},
+		"no file descriptor":         {config.Consumer, "DOCKET_PARK_BATCHES=3", errclass.CodeDescriptors, true},
 		"there, with another fault":  {config.Consumer, "DOCKET_PARK_BATCHES=3", errclass.CodeEncode, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -331,7 +332,7 @@ func TestStart_DatabaseAwayIsAHold(t *testing.T) {
 				return
 			}
 			w.until("it holds", func() bool { status, _ := w.ready(); return status == 503 })
-			if _, r := w.ready(); len(r.Reasons) != 1 || r.Reasons[0].Reason != "database_away" || r.Reasons[0].Code != "network" || r.Reasons[0].Hint == "" {
+			if _, r := w.ready(); len(r.Reasons) != 1 || r.Reasons[0].Reason != "database_away" || r.Reasons[0].Code != c.code || r.Reasons[0].Hint == "" {
 				t.Errorf("reasons %+v", r.Reasons)
 			}
 			away.Store(false)

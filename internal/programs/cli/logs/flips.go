@@ -177,7 +177,7 @@ func (fl *flips) followed(ctx context.Context, q state.FlipQuery, shown []state.
 		switch {
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // following ends when it is told to
-		case err != nil && errclass.Classify(err).Class != errclass.Transient:
+		case err != nil && !errclass.Classify(err).OfTheMoment():
 			return fl.noStates(err)
 		case err != nil:
 			if !away {

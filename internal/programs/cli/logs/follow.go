@@ -34,7 +34,7 @@ func (l *search) followed(ctx context.Context, f reader.Filter) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // following ends when it is told to
-		case err != nil && errclass.Classify(err).Class != errclass.Transient:
+		case err != nil && !errclass.Classify(err).OfTheMoment():
 			return err
 		case err != nil:
 			if !away {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"slices"
@@ -253,6 +254,39 @@ type downError struct{}
 
 func (downError) Error() string    { return "secret words" }
 func (downError) SQLState() string { return "57P03" }
+
+// TestFollow_NoDescriptorLeft: a short lack of file descriptors is waited out as an outage is.
+func TestFollow_NoDescriptorLeft(t *testing.T) {
+	t.Parallel()
+	lack := &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("socket", syscall.EMFILE)}
+	for command, fail := range map[string]func(*world, error){
+		"logs":  func(w *world, err error) { w.store.Fail(err) },
+		"flips": func(w *world, err error) { w.states.Fail(err) },
+	} {
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := &world{store: decisions(3), states: statesKept(), signals: make(chan os.Signal, 1)}
+				done := make(chan result, 1)
+				go func() { done <- w.call(command, "-f", "-n", "1") }()
+				time.Sleep(10 * time.Second)
+				fail(w, lack)
+				time.Sleep(10 * time.Second)
+				fail(w, nil)
+				time.Sleep(10 * time.Second)
+				select {
+				case r := <-done:
+					t.Errorf("it ended: exit %d\n%s", r.code, r.err)
+				default:
+					w.signals <- syscall.SIGTERM
+					if r := <-done; r.code != 0 || !strings.Contains(r.err, "does not answer (no_descriptors); waiting") || !strings.Contains(r.err, "answers again") {
+						t.Errorf("exit %d\n%s", r.code, r.err)
+					}
+				}
+			})
+		})
+	}
+}
 
 // TestFollow_EachOnceThroughOutage: each decision is shown once, from the last ones to a signal.
 func TestFollow_EachOnceThroughOutage(t *testing.T) {
