@@ -45,6 +45,8 @@ type Env struct {
 	Options app.Options                 // of the program that is run
 	Judges  config.Judges               // of settings, beside that of the database's URL
 	Agree   func(config.Settings) error // refuses settings that contradict each other; may be nil
+	// Unread says which files a command that only looks at settings leaves to the program, such as a pipe; may be nil.
+	Unread func(config.Settings) []config.Complaint
 	// AskDesk asks a desk where a record is, in place of the database and of Kafka; nil: no desk is asked. The answer is that
 	// of the command: for people, for programs, and whether each decision has a home or is not read yet.
 	AskDesk func(ctx context.Context, query string) (text string, report []byte, settled bool, err error)
@@ -287,6 +289,15 @@ func Settings(env Env) (s config.Settings, ok bool) {
 		warn(env, warnings)
 	}
 	return s, ok
+}
+
+// LookedAt loads the settings as [Settings] for a command that only looks at them. It also says which files it left unread.
+func LookedAt(env Env) (ok bool) {
+	s, ok := Settings(env)
+	if ok && env.Unread != nil {
+		warn(env, env.Unread(s))
+	}
+	return ok
 }
 
 // InShard reports whether the process belongs to a shard, or there are none. Otherwise it prints a complaint.

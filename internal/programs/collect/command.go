@@ -15,7 +15,7 @@ func Main(env cli.Env) int { return cli.Main(Env(env), Commands()) }
 func Env(env cli.Env) cli.Env {
 	return cli.Env{
 		Program: config.Collector, Name: env.Name, Args: env.Args, Environ: env.Environ, Stdout: env.Stdout, Stderr: env.Stderr, Signals: env.Signals,
-		Options: env.Options, Judges: Judges(), Agree: Agree,
+		Options: env.Options, Judges: Judges(), Agree: Agree, Unread: unread,
 	}
 }
 

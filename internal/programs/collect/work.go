@@ -74,6 +74,14 @@ func Agree(s config.Settings) error {
 	return err
 }
 
+// unread names the file of rights if Agree leaves it to the program.
+func unread(s config.Settings) []config.Complaint {
+	if !readOnce(s.CollectorClientsFile) {
+		return nil
+	}
+	return []config.Complaint{{Variable: clientsVariable, Text: "this file is a pipe and was left unread for the program: its rights were not checked"}}
+}
+
 // work makes the limits and rules of the collector from settings and credentials. An error is a [config.Complaint].
 func work(s config.Settings) (collector.Config, credentials, error) {
 	key, err := subject.Parse(s.CollectorKey)

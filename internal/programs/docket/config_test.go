@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"docket/internal/programs/cli"
@@ -77,6 +78,28 @@ func TestConfig_ValidateAsTheDesk(t *testing.T) {
 		got := callAs("docket", nil, nil, "config", "validate", "desk", "--config", path)
 		if got.Code != code || (code == cli.Misuse) != strings.Contains(got.Err, "DOCKET_DESK_API_CLIENTS: mara has one role by token and another by certificate") {
 			t.Errorf("%s: exit %d\n%s%s", role, got.Code, got.Out, got.Err)
+		}
+	}
+}
+
+// TestConfig_PipeWithRights: a pipe with the rights of clients is left to the program, and the answer says so.
+func TestConfig_PipeWithRights(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	pipe, file := filepath.Join(dir, "pipe"), filepath.Join(dir, "file")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(`{"opa":{}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const line = "warning: DOCKET_COLLECTOR_CLIENTS_FILE: this file is a pipe and was left unread for the program: its rights were not checked\n"
+	for path, want := range map[string]string{pipe: line, file: ""} {
+		path := configured(t, "collector_addr: 127.0.0.1:8085\ncollector_tokens: opa:0123456789abcdef\ncollector_clients_file: "+path+"\n")
+		for _, command := range []string{"validate", "print"} {
+			if got := callAs("docket", nil, nil, "config", command, "collect", "--config", path); got.Code != cli.Done || got.Err != want {
+				t.Errorf("%s: exit %d\n%s%s, want %q", command, got.Code, got.Out, got.Err, want)
+			}
 		}
 	}
 }

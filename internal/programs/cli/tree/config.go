@@ -114,7 +114,7 @@ func (v *validate) check(names []string) error {
 			return
 		}
 		env.Stderr = &said
-		if _, ok := cli.Settings(env); ok {
+		if cli.LookedAt(env) {
 			fine = append(fine, name)
 		} else {
 			v.Code = cli.Misuse

@@ -49,7 +49,7 @@ func printSettings(call frame.Call, name string) error {
 			env = p.Env(call.Env)
 		}
 	}
-	if _, ok := cli.Settings(env); !ok {
+	if !cli.LookedAt(env) {
 		return frame.Exit(cli.Misuse)
 	}
 	all := config.EffectiveOf(env.Program, env.Environ)
