@@ -73,7 +73,7 @@ func TestClaimsOf(t *testing.T) {
 	}
 	for place := range ClaimsOf([]byte("["+a+","+b+"]"), 1<<20) {
 		if place > 0 {
-			t.Error("it goes on after the end of the loop")
+			t.Error("it yields after the end of the loop")
 		}
 		break
 	}
